@@ -1,4 +1,8 @@
-//! One client's connection: reads requests, queues acts, writes bytes.
+//! One client's connection: reads requests, queues acts (things to do on the connection), writes
+//! bytes.
+//!
+//! The "client's end" is the end of the byte stream that the client sends; the "lab's end" is the
+//! end of the stream that the lab sends.
 //!
 //! The acts in the queue are carried out strictly in order; one that has to wait (for the socket,
 //! or for a think time) delays those behind it, as in a server that answers one request after
@@ -58,15 +62,15 @@ impl Act {
 /// What a connection needs next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
-    /// An event on its socket.
+    /// It waits for an event on its socket.
     Wait,
-    /// To be called at this time, or at an event.
+    /// It is to be called at this time, or at an event on its socket.
     Sleep(Instant),
-    /// To be called again soon: it has yielded to other connections.
+    /// It is to be called again soon: it has yielded to other connections.
     Again,
-    /// The client's end of the stream; the lab's own end has been sent.
+    /// It waits for the client's end; the lab's own end has been sent.
     Linger,
-    /// To be dropped.
+    /// It is to be dropped, for this reason.
     Gone(End),
 }
 
@@ -87,7 +91,7 @@ pub(super) struct Connection {
     /// The beginning of an incomplete request.
     input: Vec<u8>,
     acts: VecDeque<Act>,
-    /// The time that the first act waits for.
+    /// The time that the first act waits for; `None` if it doesn't wait for a time.
     wake: Option<Instant>,
     readable: bool,
     /// Whether the poller has reported the client's end: reading continues until it is read.
@@ -96,7 +100,7 @@ pub(super) struct Connection {
     ended: bool,
     /// Whether an act that ends the connection is queued: further requests are not answered.
     ignores_input: bool,
-    /// Why the lab has sent its end, once it has.
+    /// Why the lab has sent its end; `None` as long as it hasn't.
     lingers: Option<End>,
 }
 
@@ -151,8 +155,8 @@ impl Connection {
         self.ending |= ending;
     }
 
-    /// Reads, answers and writes as far as possible. `scratch` is a buffer that all connections
-    /// share.
+    /// Reads, answers and writes as far as possible; returns what the connection needs next.
+    /// `scratch` is a buffer that all connections share.
     pub(super) fn pump(
         &mut self,
         from: &Listener,
@@ -331,8 +335,8 @@ impl Connection {
         self.acts.push_back(act);
     }
 
-    /// Carries out acts from the front. Returns `None` when there are none left, or when the lab's
-    /// end was sent.
+    /// Carries out acts from the front of the queue. Returns what the connection needs before it
+    /// can go on; `None` when no act is left, or when the lab's end was sent.
     fn advance(
         &mut self,
         responder: &mut Responder,
@@ -390,7 +394,7 @@ impl Connection {
         }
     }
 
-    /// Writes the bytes of the first acts, as many as fit into one call.
+    /// Writes the bytes of the acts at the front, as many as one call takes; returns how many.
     fn send(&mut self) -> io::Result<usize> {
         let mut slices = [IoSlice::new(&[]); SLICES];
         let mut count = 0;
@@ -427,7 +431,8 @@ impl Connection {
         Ok(sum)
     }
 
-    /// Sends one byte, then waits; after the last byte the connection stalls.
+    /// Sends one byte of the act at the front and sets the time of the next; after the last byte
+    /// the connection stalls.
     fn drip(&mut self, now: Instant) -> io::Result<usize> {
         let Some(Act::Drip { bytes, at }) = self.acts.front_mut() else { return Ok(0) };
         let written = self.transport.write(&[IoSlice::new(&bytes[*at..*at + 1])])?;
@@ -439,7 +444,8 @@ impl Connection {
         Ok(written)
     }
 
-    /// Reads and discards until nothing is left.
+    /// Reads and discards until nothing is left; returns `Gone` if the client's end came or reading
+    /// failed, else `Wait`.
     fn discard(&mut self, scratch: &mut [u8]) -> Fate {
         while self.readable {
             match self.transport.read(scratch) {

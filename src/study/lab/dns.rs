@@ -2,7 +2,7 @@
 //!
 //! It has A records of the web's hosts; it answers AAAA and other types of a known name with no
 //! data. Unknown names under `.test` don't exist; for all others it refuses to answer (REFUSED).
-//! Hostile names are answered as their kind demands.
+//! Names of hostile hosts are answered as the kind of the host demands.
 //!
 //! Source: RFC 1035, section 4 (messages, TCP framing); RFC 2308 (no data); RFC 6761 (`.test`).
 
@@ -41,10 +41,15 @@ pub(super) struct Question<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
     Address(Ipv4Addr),
+    /// The name exists, but has no record of this type.
     NoData,
+    /// An error with this response code.
     Failure(u8),
+    /// A truncated answer: the client shall ask again over TCP.
     Truncated,
+    /// A malformed packet.
     Garbled,
+    /// No answer.
     Mute,
 }
 
@@ -52,7 +57,8 @@ const SERVER_FAILURE: u8 = 2;
 const NO_SUCH_NAME: u8 = 3;
 const REFUSED: u8 = 5;
 
-/// Parses a query with one question, whose name has no compression pointers.
+/// Parses a query with one question, whose name has no compression pointers; `None` if the packet
+/// is anything else.
 pub(super) fn parse(packet: &[u8]) -> Option<Question<'_>> {
     let header = packet.get(..HEADER_BYTES)?;
     let word = |at: usize| u16::from_be_bytes([header[at], header[at + 1]]);
@@ -163,7 +169,7 @@ pub(super) struct NameServer {
     tcp: TcpListener,
     streams: Slab<Stream>,
     ttl: Duration,
-    /// Questions answered, or left unanswered on purpose.
+    /// The number of questions answered, or left unanswered on purpose.
     pub(super) lookups: u64,
 }
 
@@ -173,11 +179,12 @@ struct Stream {
     input: Vec<u8>,
 }
 
-/// The name server's poller tokens start here: UDP, TCP, then the streams.
+/// The first of the name server's poller tokens, that of its UDP socket; the next is its TCP
+/// listener's, and those of the TCP connections follow.
 pub(super) const DNS_TOKENS: usize = usize::MAX / 2;
 
 impl NameServer {
-    /// Registers both sockets with the poller.
+    /// Registers the UDP socket and the TCP listener with the poller.
     pub(super) fn new(
         mut udp: UdpSocket,
         mut tcp: TcpListener,
@@ -190,7 +197,7 @@ impl NameServer {
         Ok(Self { udp, tcp, streams: Slab::new(), ttl, lookups: 0 })
     }
 
-    /// Serves the socket of this token, which is ready.
+    /// Serves the socket with this poller token, which is ready.
     pub(super) fn turn(&mut self, web: &Web, registry: &Registry, token: Token) {
         match token.0 - DNS_TOKENS {
             0 => self.serve_udp(web),
@@ -251,8 +258,8 @@ impl NameServer {
     }
 }
 
-/// Answers every complete message of the input; each has its length in front (RFC 1035, section
-/// 4.2.2).
+/// Answers every complete message of a TCP connection's input; each has its length in front (RFC
+/// 1035, section 4.2.2). Returns the number of questions.
 fn answer_stream(web: &Web, stream: &mut Stream, ttl: Duration) -> u64 {
     let mut lookups = 0;
     while let Some(length) = stream.input.first_chunk::<2>() {

@@ -22,19 +22,19 @@ const FLUSH_EVERY: Duration = Duration::from_millis(100);
 /// Why a connection ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
-    /// The client closed it.
+    /// The client closed the connection.
     Client,
     /// The host's limit of requests was reached, or the host uses HTTP/1.0.
     Limit,
-    /// It was idle for too long.
+    /// The connection was idle for too long.
     Idle,
-    /// The client asked for the close.
+    /// The client asked the server to close after the reply.
     Asked,
     /// The client sent something that is no valid request.
     Refused,
-    /// A hostile host closed it.
+    /// A hostile host closed the connection, as a step of its reply.
     Play,
-    /// A hostile host reset it.
+    /// A hostile host reset the connection, as a step of its reply.
     Reset,
     /// The socket or TLS failed.
     Failed,
@@ -67,7 +67,8 @@ pub(super) struct Log {
 }
 
 impl Log {
-    /// Opens the log in this file; without a path it is disabled.
+    /// Opens the log in the file `path`; `None` disables the log. `requests`: whether each request
+    /// gets a line, too.
     pub(super) fn open(path: Option<&Path>, requests: bool) -> Result<Self, Error> {
         let Some(path) = path else { return Ok(Self::default()) };
         let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();

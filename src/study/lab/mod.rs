@@ -123,7 +123,7 @@ pub struct Ready {
 }
 
 impl Ready {
-    /// Returns one line of JSON, without a line end.
+    /// Returns the ports and files as one line of JSON, without a line end.
     pub fn to_json(&self) -> String {
         serde_json::to_string(self).expect("plain fields only")
     }

@@ -19,11 +19,12 @@ use std::time::Duration;
 #[derive(Clone, Debug)]
 pub(super) struct Page {
     pub(super) bytes: Rc<[u8]>,
-    /// The position of the `Connection` field, which `Connection: close` replaces.
+    /// The range in `bytes` that a `Connection: close` field replaces if the connection ends.
     pub(super) fields: Range<usize>,
     /// Whether the end of the connection marks the end of the body.
     pub(super) closes: bool,
-    /// The page's number in the whole web, if it is one of a well-behaved host.
+    /// The page's number in the whole web; `None` if the reply is not that of a page of a
+    /// well-behaved host.
     index: Option<usize>,
 }
 
@@ -153,14 +154,15 @@ impl Responder {
         Response::Page(page)
     }
 
-    /// Counts a page when it is first requested.
+    /// Counts a page as requested, if this is its first request.
     fn count_page(&mut self, page: &Page) {
         if let Some(requested) = page.index.map(|index| &mut self.requested[index]) {
             self.totals.pages += u64::from(!std::mem::replace(requested, true));
         }
     }
 
-    /// Returns the encoded reply to a path of a host; caches it if there is memory.
+    /// Encodes a reply to a request for `path` of a host and returns it; caches it if there is
+    /// memory.
     fn page(
         &mut self,
         host: u32,
@@ -186,7 +188,7 @@ impl Responder {
         page
     }
 
-    /// Returns the number of a page in the whole web, if the place is a page.
+    /// Returns the number of a page in the whole web; `None` if the place is not a page.
     fn index(&self, place: Place) -> Option<usize> {
         match place.resource {
             Resource::Page(page) => Some(self.web.page_index(place.host, page)),
@@ -211,7 +213,8 @@ impl Responder {
         acts
     }
 
-    /// Returns a reply of the server itself, after which it closes the connection.
+    /// Returns the acts that send a refusal with this status. The caller closes the connection
+    /// after them.
     pub(super) fn refusal(status: u16) -> Vec<Act> {
         let text =
             format!("HTTP/1.1 {status} Refused\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");

@@ -11,13 +11,16 @@ const HEAD_BYTES_MAX: usize = 16 << 10;
 /// The head of one request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Request<'a> {
+    /// Whether the method is HEAD; else it is GET.
     pub(super) head: bool,
     /// Path and query; the origin of an absolute target is removed.
     pub(super) path: &'a [u8],
     /// The Host field or the target's authority, with its port; empty if there is neither.
     pub(super) host: &'a [u8],
+    /// Whether the version is HTTP/1.0; else it is HTTP/1.1.
     pub(super) http10: bool,
-    /// Whether the client closes after the reply, or uses HTTP/1.0 without keep-alive.
+    /// Whether the connection ends after the reply: the client asks for that, or it uses HTTP/1.0
+    /// without keep-alive.
     pub(super) close: bool,
     pub(super) accept_encoding: &'a [u8],
 }
@@ -29,7 +32,7 @@ pub(super) enum Parsed<'a> {
     Whole(Request<'a>, usize),
     /// An incomplete request.
     Partial,
-    /// Nothing that can be answered: the status to refuse it with.
+    /// Bytes that are no request that can be answered, and the HTTP status to refuse them with.
     Bad(u16),
 }
 
@@ -58,7 +61,8 @@ pub(super) fn parse(bytes: &[u8]) -> Parsed<'_> {
     }
 }
 
-/// Parses a head, which ends with the line end of its last line.
+/// Parses a request's head, given with the line end of its last line but without the empty line
+/// behind that. The error is the HTTP status to refuse the request with.
 fn parse_head(head: &[u8]) -> Result<Request<'_>, u16> {
     let (line, mut fields) = split_line(head);
     let mut request = parse_line(line)?;
@@ -108,7 +112,8 @@ fn parse_line(line: &[u8]) -> Result<Request<'_>, u16> {
     Ok(Request { head, path, host, http10, ..Request::default() })
 }
 
-/// Splits a target into its authority (empty in origin form) and its path.
+/// Splits a request target into its authority (empty if the target is only a path) and its path;
+/// `None` if it is neither a path nor a URL of http or https.
 fn split_target(target: &[u8]) -> Option<(&[u8], &[u8])> {
     if target.starts_with(b"/") {
         return Some((b"", target));
@@ -126,7 +131,7 @@ fn split_line(bytes: &[u8]) -> (&[u8], &[u8]) {
     }
 }
 
-/// Whether a comma-separated list has this token; parameters after it are ignored.
+/// Whether a comma-separated list has this token; parameters behind a token (`;q=1`) are ignored.
 pub(super) fn has_token(list: &[u8], token: &[u8]) -> bool {
     list.split(|byte| *byte == b',').any(|item| {
         let name = item.split(|byte| *byte == b';').next().unwrap_or_default();

@@ -24,7 +24,7 @@ use std::time::Duration;
 
 /// How often the stop flag is checked.
 const STOP_EVERY: Duration = Duration::from_millis(50);
-/// How long the client's end is waited for after the lab's own.
+/// How long the lab waits for the client to end its stream after it has ended its own.
 const LINGER_TIME: Duration = Duration::from_secs(2);
 /// The most descriptors the lab uses, listeners included.
 const DESCRIPTORS_MAX: usize = 18_000;
@@ -40,13 +40,14 @@ pub(super) struct Server {
     /// The open connections; their poller tokens follow those of the listeners.
     connections: Slab<Connection>,
     connections_max: usize,
-    /// Listeners that still had connections to accept when the limit was reached.
+    /// Listeners that still had connections to accept when the limit on connections, or one of the
+    /// system, was reached.
     starved: Vec<usize>,
-    /// Listeners with connections to accept.
+    /// Listeners with connections to accept in this turn or the next.
     knocking: Vec<usize>,
     /// Connections accepted and not yet begun.
     accepted: Vec<(usize, TcpStream, SocketAddr)>,
-    /// Connections that yielded to others, and those to handle in this turn.
+    /// Connections to call again in the next turn, because they yielded to others.
     again: Vec<usize>,
     timers: Timers,
     names: NameServer,
@@ -177,7 +178,8 @@ impl Server {
     }
 
     /// Accepts waiting connections. A client may close a connection and open the next one
-    /// immediately: closes that happened before the accept are logged before it.
+    /// immediately: to log closes before the accepts that they preceded, it handles new events
+    /// between accepting and beginning. Returns false if the lab is to exit.
     fn welcome(&mut self, events: &mut Events) -> Result<bool, Error> {
         if self.knocking.is_empty() {
             return Ok(true);
@@ -266,7 +268,8 @@ impl Server {
         Ok(())
     }
 
-    /// Handles a connection's timer: a wait has ended, or the idle time has to be checked.
+    /// Handles a connection's timer: a wait or the time to linger has ended, or the idle time has
+    /// to be checked.
     fn expire(&mut self, slot: usize) -> Result<(), Error> {
         self.timers.set(key_of(slot), self.now + self.idle_time);
         let Some(connection) = self.connections.get(slot) else { return Ok(()) };

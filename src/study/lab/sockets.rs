@@ -1,4 +1,5 @@
-//! The lab's sockets: one listener per address, on ports that are free on all of them.
+//! The lab's sockets: one listener per address and scheme, on ports that are free on all addresses
+//! of the scheme.
 
 use super::{Error, Settings, serves_tls};
 use crate::study::web::{Manner, Naming, Web};
@@ -10,8 +11,9 @@ use std::time::Duration;
 
 /// The first port tried: below the range from which systems draw ports for outgoing connections.
 const PORT_FIRST: u16 = 20_000;
+/// The number of ports, from the first on, among which those tried are chosen.
 const PORTS_PROBED: u16 = 12_000;
-/// The most ports tried.
+/// The most ports that are tried.
 const PROBES_MAX: u16 = 200;
 /// The most connections made to fill a listener's queue.
 const FILLERS_MAX: usize = 5_000;
@@ -20,12 +22,12 @@ const FILLERS_MAX: usize = 5_000;
 #[derive(Debug)]
 pub(super) struct Listener {
     pub(super) socket: TcpListener,
-    /// Numbers of the hosts with its address and scheme; never empty.
+    /// The numbers of the hosts with the listener's address and scheme; never empty.
     pub(super) hosts: Vec<u32>,
     pub(super) tls: bool,
 }
 
-/// All sockets, bound.
+/// All sockets of the lab, bound.
 #[derive(Debug)]
 pub(super) struct Sockets {
     pub(super) listeners: Vec<Listener>,
@@ -45,7 +47,7 @@ pub(super) struct Full {
     _fillers: Vec<TcpStream>,
 }
 
-/// Binds all sockets.
+/// Binds all sockets of the lab.
 pub(super) fn open(settings: &Settings, web: &Web) -> Result<Sockets, Error> {
     let (plain, over_tls) = (addresses(web, false), addresses(web, true));
     let hosts = "bind the hosts' addresses";
@@ -72,8 +74,9 @@ pub(super) fn open(settings: &Settings, web: &Web) -> Result<Sockets, Error> {
     Ok(Sockets { listeners, http_port, https_port, udp, tcp, dns, full })
 }
 
-/// Finds a port for which `bind` succeeds. Each process starts at another port, and the three kinds
-/// of ports start far apart.
+/// Finds a port for which `open` succeeds: `wanted`, if it is given, or else a free one. Each
+/// process starts at another port, and the three kinds of ports (HTTP, HTTPS, DNS) start `apart`
+/// from each other.
 fn probe<T>(
     wanted: Option<u16>,
     apart: u16,

@@ -31,7 +31,7 @@ impl Authority {
         Ok(Self { pem, issuer, key: KeyPair::generate().map_err(made)? })
     }
 
-    /// Returns its certificate in PEM.
+    /// Returns the authority's own certificate in PEM.
     pub(super) fn pem(&self) -> &str {
         &self.pem
     }

@@ -1,4 +1,5 @@
-//! The byte stream of a client, plain text or TLS, behind four verbs.
+//! The byte stream of a client, plain text or TLS, behind four verbs: read, write, flush, shut
+//! down.
 //!
 //! All calls are non-blocking: `WouldBlock` means to try again later. Reading returns 0 at the end
 //! of the stream.
@@ -22,7 +23,7 @@ impl Transport {
         }
     }
 
-    /// Reads the bytes that have arrived.
+    /// Reads bytes that have arrived into `buffer`; returns how many.
     pub(super) fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match self {
             Self::Plain(socket) => socket.read(buffer),
@@ -30,7 +31,8 @@ impl Transport {
         }
     }
 
-    /// Writes as much as the socket takes; over TLS only the first slice.
+    /// Writes as much of the slices as the socket takes; over TLS, of the first slice only. Returns
+    /// the number of bytes taken.
     pub(super) fn write(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
         match self {
             Self::Plain(socket) => socket.write_vectored(slices),

@@ -26,7 +26,7 @@ impl Drawn {
     }
 }
 
-/// Draws all figures.
+/// Draws all figures of a profile.
 pub(super) fn all(steps: &[Step], verdict: &Verdict) -> Vec<Drawn> {
     vec![
         Drawn { file: "throughput", figure: Figure::Chart(throughput(steps, verdict)) },
@@ -72,7 +72,8 @@ fn core(steps: &[Step]) -> Bars {
     }
 }
 
-/// Stages that never reach a hundredth of the loop's time are drawn as one.
+/// Draws the CPU time per page by stage of the loop. Stages that never reach a hundredth of the
+/// loop's time are drawn as one.
 fn stages(steps: &[Step]) -> Bars {
     let is_seen =
         |stage: &Stage| steps.iter().any(|step| step.share(*stage) >= 0.01 * step.busy().max(1e-9));

@@ -15,16 +15,17 @@ use std::path::Path;
 pub(super) struct Results<'a> {
     /// Every step that was run.
     pub(super) all: &'a [Step],
-    /// The median steps by number of connections.
+    /// For each number of connections, the step with the median throughput.
     pub(super) steps: &'a [Step],
-    /// The verdict on them.
+    /// The verdict on the median steps.
     pub(super) verdict: &'a Verdict,
 }
 
-/// Writes all files into `directory`. `path` names the configuration in the report.
+/// Writes all files of a profile into `directory`. `path` names the configuration in the report;
+/// `has_flame` says whether a flame graph was drawn.
 ///
 /// # Errors
-/// The first file that could not be written.
+/// A file could not be written: the first one is reported.
 pub(super) fn write(
     directory: &Path,
     conf: &Conf,

@@ -5,8 +5,8 @@
 //! counters, only the permission (`perf_event_paranoid`): that is tested before the first step, so
 //! that a refusal is reported at once.
 //!
-//! Law: the steps of the sweep end before it begins, so that their figures don't include its cost.
-//! Cost: 8 KiB a sample on disk, deleted when the graph is drawn.
+//! Law: all measured steps end before the sampled one begins, so that their figures don't include
+//! the cost of sampling. Cost: 8 KiB a sample on disk, deleted when the graph is drawn.
 
 use crate::commands::{Exit, Failure};
 use crate::conf::Profile;
@@ -30,7 +30,7 @@ const STACKS: &str = "dwarf,8192";
 /// A timer event, which virtual machines have, too.
 const EVENT: &str = "cpu-clock";
 
-/// A running recording.
+/// A running recording of samples by the profiler.
 #[derive(Debug)]
 pub(super) struct Recording {
     child: Child,
@@ -40,7 +40,7 @@ pub(super) struct Recording {
 /// Checks whether a flame graph can be made here.
 ///
 /// # Errors
-/// There is no profiler, or it has no permission, with what to do about it.
+/// There is no profiler, or it has no permission to sample. The text says what to do about it.
 pub(super) fn check(directory: &Path) -> Result<(), Failure> {
     let samples = directory.join(SAMPLES);
     let tried = record(&samples).args(["--", "true"]).stderr(Stdio::piped()).output();
@@ -77,7 +77,8 @@ pub(super) fn begin(directory: &Path, profile: &Profile) -> Result<Recording, Fa
 }
 
 impl Recording {
-    /// Draws the samples: `flame.svg`, and `flame.folded` for other tools.
+    /// Waits for the end of the recording and draws its samples: `flame.svg`, and `flame.folded`
+    /// for other tools.
     ///
     /// # Errors
     /// The profiler failed, there was no sample, or a file could not be written.
@@ -102,7 +103,8 @@ impl Recording {
             .map_err(|error| disk(&error))
     }
 
-    /// Returns one line per stack, with the number of its samples.
+    /// Returns the samples as text: one line for each distinct stack, with the number of its
+    /// samples.
     fn fold(&self) -> Result<String, Failure> {
         let mut script = Command::new(PERF)
             .args(["script", "--no-inline", "--input"])
@@ -128,7 +130,7 @@ impl Recording {
     }
 }
 
-/// The graph's file.
+/// The name of the flame graph's file.
 pub(super) const FILE: &str = "flame.svg";
 const SAMPLES: &str = "perf.data";
 

@@ -78,18 +78,18 @@ pub fn run(path: &Path, flame: bool) -> Result<Exit, Failure> {
     Ok(Exit::Finished)
 }
 
-/// Crawls of one web.
+/// The crawls of a profile: all crawl one web, with different numbers of connections.
 struct Sweep<'a> {
     /// The configuration, adapted to the lab if the lab is crawled.
     conf: Conf,
     profile: &'a Profile,
     folder: PathBuf,
-    /// The lab serves until it is dropped.
+    /// The lab, which serves the web until this is dropped; `None` if another web is crawled.
     lab: Option<Lab>,
 }
 
 impl<'a> Sweep<'a> {
-    /// Creates the directory of the crawls, and starts the lab.
+    /// Creates the directory of the crawls, and starts the lab if the configuration has one.
     fn new(conf: &Conf, profile: &'a Profile) -> Result<Self, Failure> {
         let folder = profile.directory.join("steps");
         if folder.exists() {
@@ -137,7 +137,8 @@ impl<'a> Sweep<'a> {
         step::run(conf, self.profile, &self.folder.join(name), &lab_us)
     }
 
-    /// Runs one more step, which is sampled; returns the file of the graph.
+    /// Runs one more step, sampled by the profiler, and draws the flame graph; returns the graph's
+    /// file.
     fn flame(&self, connections: usize) -> Result<PathBuf, Failure> {
         let directory = &self.profile.directory;
         let recording = flame::begin(directory, self.profile)?;

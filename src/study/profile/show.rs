@@ -8,7 +8,7 @@ use crate::study::report::table::{Best, Cell, Column, Table};
 use std::fmt::Write;
 use std::path::Path;
 
-/// Returns the text that is printed at the end.
+/// Returns the text that is printed at the end of a profile.
 pub(super) fn text(steps: &[Step], verdict: &Verdict, directory: &Path) -> String {
     let mut text = summary(steps).text();
     text.push('\n');
@@ -21,7 +21,7 @@ pub(super) fn text(steps: &[Step], verdict: &Verdict, directory: &Path) -> Strin
     text
 }
 
-/// Describes a step in one line.
+/// Describes a step in one line of text.
 pub(super) fn line(step: &Step) -> String {
     format!(
         "{} connections, {} pages/s, core {} busy, {} us of CPU a page",
@@ -32,7 +32,8 @@ pub(super) fn line(step: &Step) -> String {
     )
 }
 
-/// Returns the most important figures, one row per step, with the range of repeats.
+/// Returns a table of the most important figures, one row per step, with the range of throughput
+/// over repeats.
 pub(super) fn summary(steps: &[Step]) -> Table {
     let is_repeated = steps.iter().any(|step| step.spread.is_some());
     let mut header = vec![
@@ -79,7 +80,7 @@ pub(super) fn summary(steps: &[Step]) -> Table {
     Table { caption: String::new(), header, rows: rows.collect() }
 }
 
-/// Returns the CPU time per page by stage, one row per stage.
+/// Returns a table of a step's CPU time per page, one row per stage of the loop.
 pub(super) fn stages(step: &Step) -> Table {
     let header = vec![
         Column::text("stage"),
@@ -106,7 +107,7 @@ pub(super) fn stages(step: &Step) -> Table {
     Table { caption: String::new(), header, rows: rows.collect() }
 }
 
-/// Returns all figures, one row per step.
+/// Returns a table of all figures, one row per step.
 pub(super) fn whole(steps: &[Step]) -> Table {
     let names = [
         "connections",

@@ -16,43 +16,48 @@ use std::time::Duration;
 pub(super) struct Step {
     /// The number of open connections allowed.
     pub(super) connections: usize,
-    /// The number of the repeat, counted from 1.
+    /// Which of the crawls with this number of connections it is, counted from 1: each is repeated
+    /// to see how results vary.
     pub(super) repeat: u32,
-    /// Pages per second of the slowest and the fastest repeat; set in the median step only.
+    /// The pages per second of the slowest and of the fastest crawl with this number of
+    /// connections. `None` if there was only one, and in every step that [`medians`] did not
+    /// return.
     pub(super) spread: Option<(f64, f64)>,
-    /// Pages fetched.
+    /// The number of pages fetched.
     pub(super) pages: u64,
-    /// Bytes received, after TLS.
+    /// The number of bytes received, after TLS has decrypted them.
     pub(super) bytes: u64,
-    /// URLs found that were new to the crawl: they cost more than known ones.
+    /// The number of URLs found that were new to the crawl: they cost more than known ones.
     pub(super) urls_new: u64,
-    /// Connections asked for.
+    /// The number of connections that the crawl began to open.
     pub(super) opened: u64,
-    /// Requests without a complete reply, and those of them that timed out.
+    /// The number of requests without a complete reply, including those that timed out.
     pub(super) lost: u64,
+    /// The number of requests without a complete reply because a time limit had passed.
     pub(super) timed_out: u64,
-    /// The CPU time used.
+    /// The CPU time used by the crawl, and the wall time.
     pub(super) usage: Usage,
-    /// The CPU time of the lab in microseconds, if it was crawled.
+    /// The CPU time in microseconds of the lab, which serves the synthetic web; `None` if no lab
+    /// was crawled.
     pub(super) lab_us: Option<u64>,
-    /// Loop lag in microseconds.
+    /// The loop's lag in microseconds: how long what is ready waits for the loop.
     pub(super) lag_us: Histogram,
-    /// Whether there was nothing left to fetch before the end.
+    /// Whether the crawl ended early because nothing was left to fetch.
     pub(super) ran_dry: bool,
 }
 
 impl Step {
-    /// Returns the seconds measured.
+    /// Returns the length of the measurement in seconds of wall time.
     pub(super) fn seconds(&self) -> f64 {
         self.usage.wall.as_secs_f64().max(1e-6)
     }
 
-    /// Returns the pages per second.
+    /// Returns the number of pages fetched per second.
     pub(super) fn rate(&self) -> f64 {
         self.pages as f64 / self.seconds()
     }
 
-    /// Returns the megabits per second.
+    /// Returns the megabits received per second.
     pub(super) fn megabits(&self) -> f64 {
         self.bytes as f64 * 8.0 / 1e6 / self.seconds()
     }
@@ -67,7 +72,8 @@ impl Step {
         self.usage.looping.system_us as f64 / 1e6 / self.seconds()
     }
 
-    /// Returns the share of a core that the loop's thread used.
+    /// Returns the share of a core that the loop's thread used, in user mode and in the kernel
+    /// together.
     pub(super) fn busy(&self) -> f64 {
         self.user() + self.system()
     }
@@ -77,12 +83,12 @@ impl Step {
         self.usage.of(stage).cpu_ns as f64 / 1e9 / self.seconds()
     }
 
-    /// Returns the share of a core that the lab used.
+    /// Returns the share of a core that the lab used; `None` if no lab was crawled.
     pub(super) fn lab(&self) -> Option<f64> {
         Some(self.lab_us? as f64 / 1e6 / self.seconds())
     }
 
-    /// Returns the new URLs per page.
+    /// Returns the number of new URLs found per page.
     pub(super) fn found(&self) -> f64 {
         self.urls_new as f64 / self.pages.max(1) as f64
     }
@@ -93,8 +99,8 @@ impl Step {
     }
 }
 
-/// Returns for each number of connections the repeat with the median throughput (of an even number,
-/// the lower of the two in the middle).
+/// Returns, for each of the numbers `connections`, the step in `all` with the median throughput (of
+/// an even number, the lower of the two in the middle).
 pub(super) fn medians(all: &[Step], connections: &[usize]) -> Vec<Step> {
     let median = |connections: &usize| {
         let of = all.iter().filter(|step| step.connections == *connections);
@@ -107,7 +113,7 @@ pub(super) fn medians(all: &[Step], connections: &[usize]) -> Vec<Step> {
     connections.iter().filter_map(median).collect()
 }
 
-/// The totals of a crawl at a moment.
+/// The totals of a crawl at a moment; the difference of two makes a [`Step`].
 #[derive(Clone, Debug)]
 struct Reading {
     pages: u64,
@@ -174,10 +180,11 @@ fn is_timeout(name: &str) -> bool {
     name.ends_with("timed-out")
 }
 
-/// The least number of checks in a step.
+/// How often a step is checked for its end, at least.
 const LOOKS: u32 = 50;
 
-/// Crawls for one step into `directory`. `lab_us` returns the lab's CPU time so far.
+/// Crawls for one step into `directory`. `lab_us` returns the lab's CPU time so far in
+/// microseconds, `None` if no lab is crawled.
 ///
 /// # Errors
 /// The crawl could not begin, or was stopped, or there was nothing to measure.
@@ -220,7 +227,8 @@ pub(super) fn run(
     watch.step(conf.connections.open_max)
 }
 
-/// Waits for the end of the warm-up, then for the end of the step.
+/// Watches a crawl: takes the totals at the end of the warm-up and at the end of the step, and then
+/// stops the crawl.
 struct Watch<'a> {
     profile: &'a Profile,
     lab_us: &'a dyn Fn() -> Option<u64>,

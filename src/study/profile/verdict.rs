@@ -8,9 +8,9 @@ use crate::study::report::number::{grouped, percent};
 /// The verdict on a profile.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Verdict {
-    /// The step at which throughput has reached its maximum, within [`NEAR`].
+    /// The index of the first step whose throughput is at least [`NEAR`] of the maximum.
     pub(super) knee: usize,
-    /// The first step at which the core is saturated, if there is one.
+    /// The index of the first step at which the core is saturated; `None` if there is none.
     pub(super) full: Option<usize>,
     /// The verdict in words, one sentence each.
     pub(super) words: Vec<String>,
@@ -21,7 +21,7 @@ const NEAR: f64 = 0.95;
 /// A loop that is busy for this share of the time is saturated: the rest is the cost of sleeping
 /// and waking.
 const FULL: f64 = 0.9;
-/// The number of stages that are named.
+/// The number of stages of the loop that the verdict names: those that take most time.
 const NAMED: usize = 4;
 
 impl Verdict {
@@ -94,7 +94,7 @@ fn of_stages(step: &Step) -> Option<String> {
         .then(|| format!("Of its time there: {} (of the loop's CPU time).", named.join(", ")))
 }
 
-/// Describes how throughput changes beyond the knee.
+/// Describes how throughput changes beyond the knee; `None` if no step lies beyond it.
 fn beyond(steps: &[Step], knee: usize) -> Option<String> {
     let last = steps.last()?;
     let behind = &steps[knee..];
@@ -114,7 +114,7 @@ fn beyond(steps: &[Step], knee: usize) -> Option<String> {
     })
 }
 
-/// Says whether the lab was saturated, too.
+/// Says from which step on the lab was saturated, too; `None` if it never was.
 fn of_lab(steps: &[Step]) -> Option<String> {
     let is_full = |step: &&Step| step.lab().is_some_and(|share| share >= FULL);
     let first = steps.iter().find(is_full)?;
@@ -126,8 +126,8 @@ fn of_lab(steps: &[Step]) -> Option<String> {
     ))
 }
 
-/// Reports if the pages of the steps led to numbers of new URLs that differ by more than a doubling
-/// of connections explains in a crawl past its start. There is at least one step.
+/// Warns if the number of new URLs per page differs from step to step by more than a doubling of
+/// connections explains in a crawl past its start; `None` if not. `steps` has at least one step.
 fn unequal(steps: &[Step]) -> Option<String> {
     let found = || steps.iter().map(Step::found);
     let (least, most) = (found().fold(f64::MAX, f64::min), found().fold(0.0, f64::max));
@@ -141,10 +141,11 @@ fn unequal(steps: &[Step]) -> Option<String> {
     })
 }
 
-/// Steps whose ratio of new URLs is at least this are not comparable.
+/// Steps are not comparable if the largest number of new URLs per page exceeds the smallest (or 1,
+/// if that is more) by more than this factor.
 const UNEQUAL: f64 = 1.3;
 
-/// Describes the largest range of repeats.
+/// Describes by how much repeats of a step differ at most; `None` if none was repeated.
 fn of_repeats(steps: &[Step]) -> Option<String> {
     let apart = |step: &Step| step.spread.map(|(least, most)| most / least.max(1e-9) - 1.0);
     let worst = steps

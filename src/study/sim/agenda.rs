@@ -29,7 +29,7 @@ pub(super) enum Event {
     Failed(ConnId, Box<CloseReason>),
     /// Bytes of a connection, or its end, arrive at the crawler.
     Arrives(ConnId),
-    /// A job is done.
+    /// A job of the side thread is done.
     Works(Box<Job>),
 }
 
@@ -93,12 +93,12 @@ impl Agenda {
         self.heap.push(Reverse(Entry { at, sequence: self.sequence, event }));
     }
 
-    /// Returns the time of the nearest event.
+    /// Returns the time of the earliest event; `None` if there are no events.
     pub(super) fn next_at(&self) -> Option<Instant> {
         self.heap.peek().map(|Reverse(entry)| entry.at)
     }
 
-    /// Removes all events; returns the jobs among them, in order.
+    /// Removes all events; returns the jobs among them, in order of time.
     pub(super) fn clear(&mut self) -> Vec<Job> {
         let mut jobs = Vec::new();
         while let Some((_, event)) = self.take(Instant::FAR) {
@@ -109,7 +109,7 @@ impl Agenda {
         jobs
     }
 
-    /// Takes the nearest event if it is due by `until`.
+    /// Removes and returns the earliest event, with its time, if it is due by `until`.
     pub(super) fn take(&mut self, until: Instant) -> Option<(Instant, Event)> {
         if self.next_at()? > until {
             return None;

@@ -8,7 +8,7 @@ use super::settings;
 use crate::ground::time::Instant;
 use std::time::Duration;
 
-/// The core.
+/// The CPU core that crawls.
 #[derive(Debug)]
 pub(super) struct Core {
     costs: settings::Core,
@@ -35,7 +35,7 @@ impl Core {
         Self { costs, free_ns: 0, rest_ps: 0, busy_ns: 0, charged: Tally::default() }
     }
 
-    /// Begins another process, which has already done `tally` without being charged.
+    /// Gives the core to another process, which has already done `tally`; that is not charged.
     pub(super) fn is_taken_over(&mut self, now: Instant, tally: Tally) {
         self.free_ns = self.free_ns.min(now.as_micros() * 1_000);
         self.charged = tally;

@@ -1,4 +1,5 @@
-//! A disk in memory with the verbs of the real one, which can fill up, fail, die and lose power.
+//! A disk in memory that can fill up, fail, die and lose power. It has the verbs of the real one:
+//! append, read, sync, rename and so on.
 //!
 //! All handles share one set of files. Reads never fail while the process lives, and stored bytes
 //! never decay.
@@ -43,12 +44,13 @@ pub struct MemoryDisk {
 struct State {
     files: BTreeMap<FileId, File>,
     names: BTreeMap<String, FileId>,
-    /// The file names that are durable, and the changes made since, in order.
+    /// The file names that are durable.
     durable: BTreeMap<String, FileId>,
+    /// The changes of names that are not durable yet, in order.
     changes: Vec<Change>,
     /// The number of files created so far.
     made: FileId,
-    /// The bytes of all files that have a name.
+    /// The total length in bytes of all files that have a name.
     used: u64,
     faults: DiskFaults,
     draw: Option<Draw>,
@@ -61,19 +63,22 @@ type FileId = u64;
 #[derive(Debug, Default)]
 struct File {
     bytes: Vec<u8>,
-    /// The number of durable bytes, and the bytes that a truncation has cut off that is not
-    /// durable.
+    /// The number of durable bytes, from the beginning of the file.
     synced: usize,
+    /// Durable bytes that a truncation has cut off, as long as the truncation itself is not
+    /// durable.
     cut: Vec<u8>,
-    /// The number of bytes that a sync has reported as durable, and whether one has done so for the
-    /// name.
+    /// The number of bytes that a sync has reported as durable, whether it lied or not.
     promised: usize,
+    /// Whether a sync has reported the file's name as durable.
     named: bool,
-    /// The names that refer to it: current ones, durable ones, and those of changes in between.
+    /// The number of names that refer to the file: current ones, durable ones, and those of changes
+    /// in between.
     links: u32,
 }
 
-/// A change of names in one folder.
+/// A change of names in one folder: `takes` is the name that is removed, `gives` the name that is
+/// added, with its file.
 #[derive(Debug)]
 struct Change {
     folder: String,
@@ -98,7 +103,7 @@ enum Death {
     Dead,
 }
 
-/// Whether a verb is the process's last.
+/// Whether the process survives a verb (`Next`) or dies in the middle of it (`Last`).
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Breath {
     Next,
@@ -128,7 +133,7 @@ impl MemoryDisk {
         state.draw = Some(Draw::new(faults.seed, Purpose::Disk, 0, 0));
     }
 
-    /// Returns the bytes of a file.
+    /// Returns the bytes of a file; `None` if there is no such file.
     pub fn read(&self, name: &str) -> Option<Vec<u8>> {
         self.state().named(name).map(|file| file.bytes.clone())
     }
@@ -138,7 +143,8 @@ impl MemoryDisk {
         self.state().names.keys().cloned().collect()
     }
 
-    /// Returns how many bytes of a file certainly survive a loss of power, provided its name does.
+    /// Returns how many bytes of a file certainly survive a loss of power, provided its name does;
+    /// `None` if there is no such file.
     pub fn synced(&self, name: &str) -> Option<usize> {
         self.state().named(name).map(|file| file.synced)
     }
@@ -151,7 +157,7 @@ impl MemoryDisk {
         Some(file.bytes[..file.promised].to_vec())
     }
 
-    /// Returns the bytes of all files together.
+    /// Returns the total length of all files in bytes.
     pub fn used(&self) -> u64 {
         self.state().used
     }
@@ -164,12 +170,12 @@ impl MemoryDisk {
         self.state().death = Death::After(verbs, draw);
     }
 
-    /// Whether the process has died.
+    /// Whether the process that uses the disk has died.
     pub fn is_dead(&self) -> bool {
         matches!(self.state().death, Death::Dead)
     }
 
-    /// Lets another process use the disk.
+    /// Lets another process use the disk after the one before has died.
     pub fn revive(&self) {
         self.state().death = Death::Never;
     }
@@ -203,7 +209,10 @@ impl State {
         Ok(self.files.get_mut(id).expect("a name is a file's"))
     }
 
-    /// Counts a verb that changes something.
+    /// Counts a verb that changes something; returns whether the process survives it.
+    ///
+    /// # Errors
+    /// The process is dead already.
     fn breathe(&mut self, verb: &'static str, name: &str) -> Result<Breath, Error> {
         match &mut self.death {
             Death::Never => Ok(Breath::Next),
@@ -216,7 +225,8 @@ impl State {
         }
     }
 
-    /// Kills the process; returns how much of the last verb's work, `whole`, is still done.
+    /// Kills the process; returns how much of the last verb's work is still done: a drawn number
+    /// from 0 to `whole`.
     fn die(&mut self, whole: u64) -> u64 {
         match std::mem::replace(&mut self.death, Death::Dead) {
             Death::After(_, mut draw) => draw.below(whole + 1),
@@ -224,7 +234,8 @@ impl State {
         }
     }
 
-    /// Counts a verb that is done whole or not at all; returns whether it is done.
+    /// Counts a verb that is done whole or not at all; returns whether it is done. If the process
+    /// dies in it, a draw decides.
     fn happens(&mut self, verb: &'static str, name: &str) -> Result<bool, Error> {
         let breath = self.breathe(verb, name)?;
         Ok(breath == Breath::Next || self.die(1) == 1)
@@ -235,7 +246,8 @@ impl State {
         if matches!(self.death, Death::Dead) { Err(gone(verb, name)) } else { Ok(()) }
     }
 
-    /// Returns how many bytes of an append fit.
+    /// Returns how many of the `bytes` bytes of an append to `name` are written: all if they fit,
+    /// else none, or with torn appends as many as fit.
     fn fitting(&self, name: &str, bytes: usize) -> usize {
         let bound = self.faults.room_bytes.filter(|_| name.starts_with(self.faults.room_of));
         let room = bound.map_or(u64::MAX, |room| room.saturating_sub(self.used));
@@ -265,7 +277,8 @@ impl State {
         self.made
     }
 
-    /// Changes names in the folder of `name`.
+    /// Changes names in the folder of `name`: removes the name `takes`, and adds the one in
+    /// `gives`.
     fn change(&mut self, name: &str, takes: Option<&str>, gives: Option<(String, FileId)>) {
         let change =
             Change { folder: folder_of(name).to_owned(), takes: takes.map(str::to_owned), gives };
@@ -309,7 +322,7 @@ impl State {
         }
     }
 
-    /// Drops one link; frees the file if no loss of power can bring it back.
+    /// Drops one link to the file `id`; frees the file if no loss of power can bring it back.
     fn unlink(&mut self, id: Option<FileId>) {
         let Some(id) = id else { return };
         let file = self.files.get_mut(&id).expect("it has a name");
@@ -319,7 +332,8 @@ impl State {
         }
     }
 
-    /// Loses power for names: in each folder, only some of the first changes have happened.
+    /// Applies a loss of power to the names: in each folder, of the changes that were not durable,
+    /// only a drawn number of the first has happened.
     fn lose_names(&mut self, draw: &mut Draw) {
         let changes = std::mem::take(&mut self.changes);
         let mut left: BTreeMap<&str, u64> = BTreeMap::new();

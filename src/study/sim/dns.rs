@@ -2,7 +2,7 @@
 //!
 //! A host of a web has the one address of its description; a look-up takes the host's own time. A
 //! share of look-ups fails, half by silence (the resolver gives up after its tries) and half by an
-//! error of the name server. Names of hostile hosts are answered as their kind demands.
+//! error of the name server. Names of hostile hosts are answered as the kind of the host demands.
 
 use super::hosts::Hosts;
 use super::net::Origin;
@@ -27,7 +27,7 @@ const NOBODY: Duration = Duration::from_millis(10);
 /// An address that no crawler should connect to: clouds serve credentials at it.
 const FORBIDDEN: Ipv4Addr = Ipv4Addr::new(169, 254, 169, 254);
 
-/// Looks up `name`.
+/// Looks up `name` at the name servers of a script or of a web.
 pub(super) fn look_up(
     origin: &mut Origin,
     name: &str,
@@ -59,7 +59,7 @@ fn of_script(scripts: &mut Scripts, name: &str) -> Found {
     (ROUND_TRIP / 2, answer)
 }
 
-/// Looks up a host of a web; `None` is a name that no host has.
+/// Looks up the host `number` of a web; `None` stands for a name that no host has.
 fn of_web(hosts: &mut Hosts, number: Option<u32>, families: Families, scene: &mut Scene) -> Found {
     let Some(number) = number else { return (NOBODY, Err(NameFailure::NoSuchName)) };
     let mut draw = hosts.lookup(number);

@@ -1,8 +1,9 @@
 //! Random draws of the simulated world: a stream for each connection and each look-up, from one
 //! seed.
 //!
-//! A stream is identified by its purpose and two numbers (the host, and how many came before), so
-//! that a policy that visits servers in another order meets the same faults at the same places.
+//! A stream is identified by its purpose and two numbers (the host, and which of its connections or
+//! look-ups it is for), so that a policy that visits servers in another order meets the same faults
+//! at the same places.
 //!
 //! Law: equal seed, purpose and numbers give equal draws on every machine.
 
@@ -38,7 +39,8 @@ impl Draw {
         u64::try_from(high).expect("below a 64-bit bound")
     }
 
-    /// Returns true with the probability `share`. It uses one draw whatever the share.
+    /// Returns true with the probability `share`. One number of the stream is used, whatever the
+    /// share.
     pub(super) fn chance(&mut self, share: f64) -> bool {
         self.0.unit() < share
     }

@@ -1,4 +1,5 @@
-//! The send window of one connection: how many bytes may leave a server, and when.
+//! The send window of one connection: how many bytes may leave a server, and when. The server's
+//! line is its link to the network, which may have a limited rate.
 //!
 //! Time is divided into rounds. In a round at most a window of bytes leaves; the next round begins
 //! when the first of them have been acknowledged (after a round trip and their wait at the
@@ -12,7 +13,7 @@
 use crate::ground::time::Instant;
 use std::time::Duration;
 
-/// What limits the windows of a connection.
+/// What limits how fast a server sends on a connection: its windows and its line.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Line {
     /// The initial window in bytes.
@@ -27,11 +28,11 @@ pub(super) struct Line {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Burst {
     pub(super) bytes: u64,
-    /// When the first of them leaves.
+    /// When the first of the bytes leaves.
     pub(super) begins: Instant,
-    /// When the last of them has left.
+    /// When the last of the bytes has left.
     pub(super) ends: Instant,
-    /// Whether the acknowledgement of this burst ends the round.
+    /// Whether this burst is the first of its round, whose acknowledgement ends the round.
     pub(super) opens_round: bool,
 }
 
@@ -65,7 +66,8 @@ impl Flow {
         }
     }
 
-    /// Returns when more may leave: `now` if the round has room, else when the next round begins.
+    /// Returns when more bytes may leave: `now` if the round has room, else when the next round
+    /// begins.
     pub(super) fn next(&self, now: Instant) -> Instant {
         if self.room > 0 { now } else { self.round_until.max(now) }
     }
@@ -88,7 +90,7 @@ impl Flow {
     }
 
     /// Schedules the acknowledgement of the burst that opened the round: after a round trip of
-    /// `trip` plus `late`.
+    /// `trip` plus `late`, the delay at the gateway and by losses.
     pub(super) fn acknowledged(&mut self, burst: &Burst, trip: Duration, late: Duration) {
         self.round_until = (burst.begins + trip + late).max(self.line_free);
         let fills = burst.ends.since(burst.begins) >= trip && burst.ends > burst.begins;
@@ -102,7 +104,7 @@ impl Flow {
         self.grows = false;
     }
 
-    /// Returns when the last byte will have left.
+    /// Returns when the last byte sent so far will have left the server.
     pub(super) fn line_free(&self) -> Instant {
         self.line_free
     }

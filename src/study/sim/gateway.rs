@@ -1,22 +1,24 @@
-//! The crawler's own line, which all connections share: first come, first served.
+//! The crawler's access line: its link to the network, which has a limited rate and is shared by
+//! all connections, first come, first served.
 //!
-//! Bytes pass in order of the arrival of their first byte, at the line's rate; what arrives more
-//! slowly than that is not delayed further. What is on its way to the line when the crawler closes
-//! its connection never arrives.
+//! Blocks of bytes pass in order of the arrival of their first byte, at the line's rate; a block
+//! that arrives more slowly than that is not delayed further. Bytes on their way to the line when
+//! the crawler closes their connection never arrive.
 
 use crate::ground::time::Instant;
 use std::time::Duration;
 
-/// The line.
+/// The crawler's access line, which has a limited rate.
 #[derive(Debug)]
 pub(super) struct Gateway {
-    /// The rate in bytes per second; 0 is unlimited.
+    /// The line's rate in bytes per second; 0 is unlimited.
     rate: u64,
-    /// When the line is free. In nanoseconds, because small packets take less than a microsecond.
+    /// When all bytes accepted so far will have passed the line. In nanoseconds since the start of
+    /// the world, because small packets take less than a microsecond.
     free_ns: u64,
 }
 
-/// When something begins to pass, in nanoseconds.
+/// When a block of bytes begins to pass the line, in nanoseconds since the start of the world.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Begin(u64);
 
@@ -29,7 +31,8 @@ impl Gateway {
         self.rate
     }
 
-    /// Takes the line for `bytes` bytes, of which the first arrives at `first`.
+    /// Reserves the line for a block of `bytes` bytes, whose first byte arrives at the line at
+    /// `first`; returns when the block begins to pass.
     pub(super) fn pass(&mut self, first: Instant, bytes: u64) -> Begin {
         let first_ns = first.as_micros() * 1_000;
         if self.rate == 0 {
@@ -40,7 +43,7 @@ impl Gateway {
         Begin(begin)
     }
 
-    /// Returns when `bytes` bytes of what began to pass at `begin` have passed.
+    /// Returns when the first `bytes` bytes of a block that begins to pass at `begin` have passed.
     pub(super) fn through(&self, begin: Begin, bytes: u64) -> Instant {
         let ns = begin.0 + self.ns_of(bytes);
         Instant::ZERO + Duration::from_micros(ns.div_ceil(1_000))

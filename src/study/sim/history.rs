@@ -7,7 +7,7 @@ use crate::ground::time::Instant;
 use std::fmt::Write;
 use std::net::IpAddr;
 
-/// All actions so far.
+/// All actions of the crawler so far.
 #[derive(Debug)]
 pub(super) struct History {
     hash: u64,
@@ -21,7 +21,7 @@ impl History {
         Self { hash: 0xcbf2_9ce4_8422_2325, text: None }
     }
 
-    /// Keeps the text, too, from now on.
+    /// Keeps all further actions as text, in addition to the hash.
     pub(super) fn record(&mut self) {
         self.text.get_or_insert_default();
     }
@@ -34,7 +34,7 @@ impl History {
         self.text.as_deref().unwrap_or("")
     }
 
-    /// Adds an action, with the bytes to send if it is a send.
+    /// Adds an action at the time `at`; `bytes` are what it sends, empty unless it is a send.
     pub(super) fn note(&mut self, at: Instant, action: &Action, bytes: &[u8]) {
         self.number(at.as_micros());
         self.action(action);

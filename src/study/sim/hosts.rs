@@ -24,11 +24,11 @@ pub(super) struct Hosts {
     first_bytes: u64,
     max_bytes: u64,
     met: Vec<Option<Box<Known>>>,
-    /// The host that was looked up first at an address, by whether it speaks TLS.
+    /// For each address and scheme (true: with TLS), the host there that was looked up first.
     by_address: Map<(IpAddr, bool), u32>,
     /// How often a resource was requested, for hostile replies that depend on it.
     asked: Map<Place, u32>,
-    /// Hostile replies that are expensive to make.
+    /// The hostile replies made so far that are expensive to make.
     plays: Map<Place, Rc<[Step]>>,
 }
 
@@ -37,7 +37,7 @@ pub(super) struct Hosts {
 pub(super) struct Known {
     pub(super) host: Host,
     pub(super) line: Line,
-    /// Whether the crawler has a TLS session with it that can be resumed.
+    /// Whether the crawler has a TLS session with the host that can be resumed.
     pub(super) has_session: bool,
     connections: u32,
     lookups: u32,
@@ -64,7 +64,7 @@ impl Hosts {
         }
     }
 
-    /// Returns the host of this number.
+    /// Returns the host of this number; its traits are drawn at the first call.
     pub(super) fn at(&mut self, number: u32) -> &mut Known {
         let (first_bytes, max_bytes) = (self.first_bytes, self.max_bytes);
         self.met[number as usize].get_or_insert_with(|| {
@@ -88,7 +88,7 @@ impl Hosts {
         if self.faults.until.is_some_and(is_over) { Faults::default() } else { self.faults }
     }
 
-    /// Returns how a host is unreachable now, if it is.
+    /// Returns how a host is unreachable now; `None` if it can be reached.
     pub(super) fn away(&self, number: u32, now: Instant) -> Option<Away> {
         let at = now.since(Instant::ZERO);
         let is_on = |outage: &&Outage| {
@@ -153,7 +153,8 @@ impl Hosts {
         self.by_address.entry(key).or_insert(number);
     }
 
-    /// Returns the host that was looked up first at an address.
+    /// Returns the host that was looked up first of those at an address that speak TLS (`tls`), or
+    /// of those that don't; `None` if none was.
     pub(super) fn behind(&self, address: IpAddr, tls: bool) -> Option<u32> {
         self.by_address.get(&(address, tls)).copied()
     }
@@ -169,8 +170,8 @@ impl Hosts {
         self.web.hostile_of(number).map_or(Manner::Serve, |kind| kind.spec().manner)
     }
 
-    /// Returns the steps of a hostile reply to a request for `place`; `None` if it is answered
-    /// normally.
+    /// Returns the steps of a hostile reply to a request for `place`; `None` if the request is
+    /// answered normally.
     pub(super) fn play(&mut self, place: Place) -> Option<Rc<[Step]>> {
         if !matches!(place.resource, Resource::Row { .. }) {
             return None;

@@ -3,7 +3,8 @@
 //! It sees what an observer at the servers sees ([`Observation`]) and the engine's counters, and it
 //! knows the web. Its limits are its own ([`Laws`]), not the crawl's configuration: a crawl that
 //! forgets a delay can't make the judge forget it too. Every law has a name, which the verdict
-//! reports.
+//! reports. A visit is a series of requests to one server, after which it gets a rest; a burst is
+//! the number of requests of a visit.
 //!
 //! | law | rule |
 //! |---|---|
@@ -14,7 +15,7 @@
 //! | `attempts` | the delay passes between two connection attempts to a server, even failed ones |
 //! | `crawl-delay` | the Crawl-delay of the server's robots.txt passes between two requests |
 //! | `groups` | servers of one address or domain are not visited too many at once, nor too soon |
-//! | `pace` | requests to a server come no faster than one a delay, two bursts ahead |
+//! | `pace` | requests to a server come no faster than one per delay, except two bursts of them |
 //! | `once` | what was answered and kept is requested again only as `batch` and `hops` allow |
 //! | `restart` | after a crash, servers visited before get the longest rest possible |
 //! | `tries` | nothing is requested more often than declared; a crash may forget earlier tries |
@@ -60,7 +61,7 @@ use traits::{Group, Traits};
 pub struct Violation {
     /// The name of the law.
     pub law: &'static str,
-    /// When it was broken.
+    /// When the law was broken.
     pub at: Instant,
     /// What happened, in words.
     pub how: String,
@@ -79,7 +80,7 @@ pub struct Judge {
     forbidden: Set<Place>,
     /// Pages of well-behaved hosts for which a finished crawl must have an answer.
     wanted: Vec<Place>,
-    /// What is known of each host, indexed by its number.
+    /// What the judge knows of each host beforehand, indexed by the host's number.
     traits: Vec<Traits>,
     /// The number of servers of each group that have unanswered requests.
     asking: Map<Group, u32>,
@@ -99,9 +100,9 @@ pub struct Judge {
     /// Whether the crawler's disk is full.
     is_full: bool,
     asked: Map<Place, u32>,
-    /// The number of processes before this one, and when this one began if the previous one was
-    /// killed.
+    /// The number of processes of the crawl before this one.
     process: u32,
+    /// When this process began, if the previous one was killed; else `None`.
     killed: Option<Instant>,
     broken: Vec<Violation>,
 }
@@ -112,11 +113,12 @@ pub type Captures = Map<Place, u32>;
 /// How a process ended, if it was not the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// It was asked to stop and shut down in order.
+    /// The process was asked to stop and shut down in order.
     Stopped,
-    /// It stopped by its own decision because it could not continue. It may have lost something.
+    /// The process stopped by its own decision because it could not continue. It may have lost
+    /// something.
     Failed,
-    /// It was killed at an arbitrary moment.
+    /// The process was killed at an arbitrary moment.
     Killed,
 }
 
@@ -140,17 +142,17 @@ struct Line {
 #[derive(Debug, Default)]
 struct Watched {
     line: Option<ConnId>,
-    /// When the current or last visit began, and how many requests it has made.
+    /// When the current or last visit to the server began.
     began: Instant,
     requests: u32,
     compared: Compared,
-    /// The process that last sent it a request.
+    /// The number of the process that last sent the server a request, counted from 0.
     process: u32,
-    /// When this process last asked for a connection to it.
+    /// When the current process last asked for a connection to the server.
     attempted: Option<Instant>,
-    /// When the last reply, or the last connection, ended.
+    /// When the server's last reply ended, or its last connection that left requests unanswered.
     ended: Instant,
-    /// The earliest time for the next request if there were one request per delay.
+    /// When the next request would be allowed if each request had to wait for the delay.
     paced: Instant,
     /// The Crawl-delay that the crawler has received from the server's robots.txt.
     crawl_delay: Option<Duration>,
@@ -251,7 +253,7 @@ impl Judge {
         self.judge_turns(view.engine, view.at);
     }
 
-    /// Checks the largest turns of the current process so far.
+    /// Checks that no turn of the current process so far has done more work than allowed.
     pub fn judge_turns(&mut self, engine: &Engine, at: Instant) {
         let is_known = self.broken.iter().any(|broken| broken.law == "turn");
         for (budget, units) in engine.ledger().peaks() {
@@ -350,7 +352,8 @@ impl Judge {
         if self.broken.is_empty() { Ok(()) } else { Err(self.broken) }
     }
 
-    /// Checks the crawl's own counts of its archive and its log.
+    /// Checks the crawl's own counts of captures and log lines against each other and against the
+    /// pages answered.
     fn judge_records(&mut self, engine: &Engine, at: Instant) {
         let (captures, lines) = (engine.archive().captures, engine.archive().log_lines);
         let settled: u64 = engine.counts().outcomes.values().sum();
@@ -527,8 +530,8 @@ impl Judge {
         }
     }
 
-    /// Ends a connection. Requests that it left without an answer don't count as tries, because the
-    /// judge can't see which of them the crawler blames.
+    /// Takes in the end of a connection. Requests that it left without an answer don't count as
+    /// tries, because the judge can't see which of them the crawler blames.
     fn closed(&mut self, at: Instant, conn: ConnId) {
         let Some(mut line) = self.conns.remove(&conn) else { return };
         let watched = self.hosts.entry(line.host).or_default();

@@ -1,4 +1,7 @@
-//! The simulated world: drives the engine by a virtual clock, over a script or a whole web.
+//! The simulated world: drives the engine by a virtual clock.
+//!
+//! Its servers are those of a script (a test's text that says what each server sends) or of a whole
+//! synthetic web.
 //!
 //! Time jumps to the next event; nothing else advances it. Events outside the crawler (requests
 //! arrive at servers, send windows open) happen at their own time. Events for the crawler wait
@@ -71,11 +74,12 @@ pub struct World {
     process: Process,
     history: History,
     time_max: Duration,
-    /// Events that are due for the crawler, and since when.
+    /// Events for the crawler that are due and wait for its next turn, each with the time at which
+    /// it became due.
     inbox: VecDeque<(Instant, Event)>,
 }
 
-/// What a watching callback receives.
+/// What the callbacks of [`World::run_watched`] and [`World::run_until`] receive.
 #[derive(Debug)]
 pub struct View<'a> {
     /// The engine of the crawl.
@@ -112,16 +116,16 @@ pub struct Figures {
 pub enum Ran {
     /// The crawl has finished.
     ToEnd,
-    /// The limit given by the caller was reached.
+    /// The time given by the caller was reached, or the caller's callback said so.
     AsFar,
-    /// The process has died with its disk.
+    /// The crawler's process has died with its disk: see [`World::dies_with`].
     Died,
 }
 
-/// The most turns at one instant without an event: beyond it, the engine waits for something that
-/// is not due.
+/// The most turns in a row at one instant without an event. Beyond it the run fails: the engine
+/// waits for something that is not due.
 const TURNS_MAX: u32 = 100_000;
-/// The most events fed in one turn, as a poller limits them.
+/// The most events passed to the engine in one turn: a real poller has such a limit, too.
 const EVENTS_PER_TURN: usize = 1_024;
 
 impl World {
@@ -160,7 +164,7 @@ impl World {
         self.process.dies_with(disk);
     }
 
-    /// Keeps all further actions as text, one per line.
+    /// Keeps all further actions of the crawler as text, one per line, for [`World::actions`].
     pub fn record_actions(&mut self) {
         self.history.record();
     }
@@ -168,7 +172,7 @@ impl World {
     /// Runs a crawl to its end.
     ///
     /// # Errors
-    /// The instant at which the crawl stopped making progress.
+    /// The crawl stopped making progress; the text says at which instant.
     pub fn run(&mut self, engine: &mut Engine) -> Result<(), String> {
         self.run_watched(engine, Duration::MAX, &mut |_| {})
     }
@@ -177,7 +181,7 @@ impl World {
     /// end.
     ///
     /// # Errors
-    /// The instant at which the crawl stopped making progress.
+    /// The crawl stopped making progress; the text says at which instant.
     pub fn run_watched(
         &mut self,
         engine: &mut Engine,
@@ -197,12 +201,12 @@ impl World {
         Ok(())
     }
 
-    /// Runs a crawl until `until`, or to its end, or until `goes_on`, which is called before each
-    /// turn, returns false. Events outside the crawler happen exactly up to `until`. The run may be
-    /// continued by another call.
+    /// Runs a crawl until the time `until`, or to its end, or until the callback `goes_on`, which
+    /// is called before each turn, returns false. Events outside the crawler happen exactly up to
+    /// `until`. The run may be continued by another call.
     ///
     /// # Errors
-    /// The instant at which the crawl stopped making progress.
+    /// The crawl stopped making progress; the text says at which instant.
     pub fn run_until(
         &mut self,
         engine: &mut Engine,
@@ -213,8 +217,8 @@ impl World {
     }
 
     /// Ends the crawler's process, whether it stopped or died: servers see its connections close,
-    /// and look-ups and jobs are dropped. Returns the jobs that were not done, in order: with real
-    /// threads, the first may have been done in part.
+    /// and look-ups and jobs are dropped. Returns the jobs of the side thread that were not done,
+    /// in order. (With real threads, the first of them may have been done in part.)
     pub fn exit(&mut self) -> Vec<Job> {
         self.net.end(&mut self.scene);
         if let Origin::Web(hosts) = &mut self.net.origin {
@@ -228,7 +232,8 @@ impl World {
         waiting.chain(self.scene.agenda.clear()).collect()
     }
 
-    /// Begins another process, `pause` after [`World::exit`]; returns what its clocks show.
+    /// Begins another process of the crawler, `pause` after [`World::exit`]; `jump` says how the
+    /// calendar was set in between. Returns what the clocks of the new process show.
     pub fn restart(&mut self, pause: Duration, jump: Jump) -> Now {
         assert!(self.scene.agenda.next_at().is_none(), "the process before is gone");
         self.scene.now = self.scene.now + pause;
@@ -236,7 +241,7 @@ impl World {
         self.now()
     }
 
-    /// Returns what the clocks of the process show.
+    /// Returns what the clocks of the crawler's process show.
     pub fn now(&self) -> Now {
         self.process.now(self.scene.now)
     }
@@ -246,7 +251,7 @@ impl World {
         self.scene.now
     }
 
-    /// Returns what each host of a script has seen; empty for a web.
+    /// Returns what each host of a script has observed, by its name; empty if the world has a web.
     pub fn seen(&self) -> &BTreeMap<String, Seen> {
         const NONE: &BTreeMap<String, Seen> = &BTreeMap::new();
         match &self.net.origin {
@@ -255,23 +260,24 @@ impl World {
         }
     }
 
-    /// Returns a hash over all actions, their times, and the bytes that were sent.
+    /// Returns a hash over all actions of the crawler, their times, and the bytes that were sent.
     pub fn actions_hash(&self) -> u64 {
         self.history.hash()
     }
 
-    /// Returns the actions kept since [`World::record_actions`], as text.
+    /// Returns the crawler's actions kept since [`World::record_actions`], as text.
     pub fn actions(&self) -> &str {
         self.history.text()
     }
 
-    /// Returns the figures so far.
+    /// Returns the world's figures so far.
     pub fn figures(&self) -> Figures {
         let (core_busy, connections) = (self.core.busy(), self.net.open());
         Figures { core_busy, connections, ..self.scene.figures }
     }
 
-    /// Runs turns until the crawl ends or a limit is reached: the body of all ways to run a crawl.
+    /// Runs turns until the crawl ends, `until` is reached, or `goes_on` returns false: all
+    /// functions that run a crawl call it.
     fn advance(
         &mut self,
         engine: &mut Engine,
@@ -311,8 +317,8 @@ impl World {
         Ok(Ran::ToEnd)
     }
 
-    /// Handles the events outside the crawler that come before its next turn; returns when that
-    /// turn is, or `None` if it is after `until`.
+    /// Handles the events outside the crawler that come before its next turn; returns the time of
+    /// that turn, or `None` if it is after `until`.
     fn await_turn(
         &mut self,
         engine: &Engine,
@@ -364,7 +370,7 @@ impl World {
         self.core.charge(at, self.net.open(), self.tally(engine));
     }
 
-    /// Returns what the crawler has done, for the charges of the core.
+    /// Returns what the crawler has done so far; the model of its core charges CPU time for it.
     fn tally(&self, engine: &Engine) -> Tally {
         let counts = engine.counts();
         Tally {
@@ -377,7 +383,7 @@ impl World {
         }
     }
 
-    /// Passes an event to the crawler.
+    /// Passes an event for the crawler to the engine.
     fn feed(&mut self, engine: &mut Engine, now: Now, event: Event) {
         let (net, scene) = (&mut self.net, &mut self.scene);
         match event {

@@ -4,16 +4,16 @@
 //! The model for a web (a script's is in [`super::scripted`]):
 //! - A TCP connection is established after a round trip and the host's time to accept; TLS takes
 //!   one more round trip (TLS 1.3) and resumes a session from the second connection to a host on.
-//! - A message takes half a round trip; each message draws its own (`Web::round_trip`). Order is
-//!   kept.
+//! - A message takes half a round-trip time, which is drawn anew for each message
+//!   (`Web::round_trip`). Order is kept.
 //! - Replies are delivered by window, not by packet: [`super::flow`] decides how much leaves in a
 //!   round, the host's rate how long that takes. Where a rate limits them, bytes arrive in pieces
 //!   of at most 64 KiB or a tenth of a second.
 //! - Everything that arrives passes the crawler's [`super::gateway`].
 //! - A persistent connection keeps its window until it has been idle for a second.
-//! - Faults, each with its share: a burst that loses a segment arrives a retransmission timeout
-//!   (200 ms, or two round trips) later; replies are interrupted by a reset, or never arrive;
-//!   connections are refused.
+//! - Faults, each with the probability that the settings give: a burst that loses a segment arrives
+//!   a retransmission timeout (200 ms, or two round trips) later; replies are interrupted by a
+//!   reset, or never arrive; connections are refused.
 //! - While a host is unreachable (`settings::Outage`), connections to it fail or are never
 //!   established, and open ones lose everything on its way from then on.
 //! - When the crawler closes a connection, the server learns it at once, and what is still on its
@@ -49,14 +49,14 @@ pub(super) struct Net {
     pub(super) origin: Origin,
 }
 
-/// The description that the servers come from.
+/// Where the servers come from: a script, or a synthetic web.
 #[derive(Debug)]
 pub(super) enum Origin {
     Script(Scripts),
     Web(Hosts),
 }
 
-/// One connection.
+/// One connection of the crawler.
 #[derive(Debug)]
 struct Link {
     conn: ConnId,
@@ -64,32 +64,34 @@ struct Link {
     line: Line,
     facts: ConnFacts,
     paused: bool,
-    /// Whether nothing arrives any more in either direction.
+    /// Whether nothing arrives any more in either direction, because the host was unreachable.
     cut: bool,
-    /// Whether the peer's end of the connection is on its way.
+    /// Whether the server has ended the connection; the end is on its way to the crawler.
     ended: bool,
-    /// Messages on the way to the server.
+    /// Messages on the way to the server, in order; the last arrives at `upward_last`.
     upward: VecDeque<Vec<u8>>,
     upward_last: Instant,
-    /// The way to the crawler.
+    /// The bytes from the server to the crawler: queued, on their way and arrived.
     pipe: Pipe,
-    /// Whether an arrival has been scheduled.
+    /// Whether the next arrival at the crawler has been scheduled as an event.
     scheduled: bool,
-    /// The next time at which the server is called, and when its idle time ends.
+    /// The next time at which the server is called; `FAR` if none is scheduled.
     wake: Instant,
+    /// When the server is called because its idle time ends; `FAR` if that is not scheduled.
     alarm: Instant,
 }
 
 /// The other end of a connection.
 #[derive(Debug)]
 enum Peer {
-    /// Nobody, so far.
+    /// Nobody: no server listens at the address, or it can't be reached.
     Nobody,
     Script(Scripted),
     Web(Server),
 }
 
-/// The line of a script's servers, which send everything at once.
+/// Windows and a rate that limit nothing. A connection to a script's server has them: such a server
+/// sends everything at once.
 const UNBOUNDED: Line = Line { first_bytes: 1 << 40, max_bytes: 1 << 40, rate: 0 };
 /// How long it takes to learn that an address has no route.
 const NOWHERE: Duration = Duration::from_millis(100);
@@ -106,7 +108,8 @@ impl Net {
 
     // Actions of the crawler.
 
-    /// Begins a connection for the crawler.
+    /// Begins a connection that the crawler has asked for: to `address`, with TLS for the name
+    /// `tls` if there is one.
     pub(super) fn connect(
         &mut self,
         conn: ConnId,
@@ -156,7 +159,7 @@ impl Net {
         self.insert(conn, Peer::Web(server), line, facts);
     }
 
-    /// Sends requests of the crawler.
+    /// Sends the crawler's requests, `bytes`, to the server of a connection.
     pub(super) fn send(&mut self, conn: ConnId, bytes: Vec<u8>, scene: &mut Scene) {
         let Some(link) = find(&mut self.links, conn) else { return };
         let trip = round_trip(&mut self.origin, &link.peer);
@@ -179,7 +182,7 @@ impl Net {
         }
     }
 
-    /// Closes a connection for the crawler.
+    /// Closes a connection as the crawler has asked.
     pub(super) fn close(&mut self, conn: ConnId, scene: &mut Scene) {
         self.forget(conn, true, scene);
     }
@@ -200,7 +203,7 @@ impl Net {
 
     // Events outside the crawler.
 
-    /// Delivers to the server what the crawler has sent.
+    /// Delivers the next message of the crawler to the server of a connection.
     pub(super) fn requests(&mut self, conn: ConnId, scene: &mut Scene) {
         let Some(link) = find(&mut self.links, conn) else { return };
         let bytes = link.upward.pop_front().expect("an event for each message");
@@ -217,7 +220,7 @@ impl Net {
         self.serve(conn, scene);
     }
 
-    /// Lets a server do what is due now, and send what its window allows.
+    /// Lets the server of a connection do what is due now, and send what its window allows.
     pub(super) fn serve(&mut self, conn: ConnId, scene: &mut Scene) {
         let now = scene.now;
         let Some(link) = find(&mut self.links, conn) else { return };
@@ -261,7 +264,7 @@ impl Net {
         }
     }
 
-    /// Lets bytes pass the gateway.
+    /// Lets the next bytes of a connection pass the crawler's gateway.
     pub(super) fn at_gateway(&mut self, conn: ConnId, scene: &mut Scene) {
         let Some(link) = find(&mut self.links, conn) else { return };
         link.pipe.pass(&mut self.gateway, &link.line);
@@ -281,7 +284,7 @@ impl Net {
         }
     }
 
-    /// Establishes a connection.
+    /// Establishes a connection: tells the engine, and lets the server begin.
     pub(super) fn establish(
         &mut self,
         engine: &mut Engine,
@@ -303,7 +306,7 @@ impl Net {
         self.serve(conn, scene);
     }
 
-    /// Fails a connection that was not established.
+    /// Ends a connection that could not be established, and tells the engine the reason.
     pub(super) fn fail(
         &mut self,
         engine: &mut Engine,
@@ -394,8 +397,8 @@ impl Net {
 }
 
 impl Link {
-    /// Whether nothing arrives any more: the host has been unreachable at some time since it was
-    /// opened.
+    /// Whether nothing arrives any more on the connection: its host has been unreachable at some
+    /// time since the connection was opened.
     fn is_cut(&mut self, origin: &Origin, scene: &mut Scene) -> bool {
         if let (Peer::Web(server), Origin::Web(hosts)) = (&self.peer, origin)
             && !self.cut
@@ -407,7 +410,7 @@ impl Link {
         self.cut
     }
 
-    /// Sends what the window allows now.
+    /// Sends as many of the server's queued bytes as its window allows now.
     fn transmit(&mut self, origin: &mut Origin, gateway: &mut Gateway, scene: &mut Scene) {
         while let Some(at) = self.pipe.next(scene.now, &self.line)
             && at <= scene.now
@@ -436,7 +439,8 @@ impl Link {
         }
     }
 
-    /// Schedules the arrival at the gateway of something that has left.
+    /// Schedules the arrival of bytes that have left the server at the crawler's gateway, which the
+    /// first of them reaches at `first`.
     fn fly(&mut self, first: Instant, gateway: &mut Gateway, scene: &mut Scene) {
         if gateway.rate() == 0 {
             self.pipe.pass(gateway, &self.line);
@@ -465,7 +469,8 @@ impl Link {
         }
     }
 
-    /// Lets the crawler read what has arrived; returns the end of the connection if it is reached.
+    /// Lets the crawler read what has arrived; returns how the connection ends, or `None` if its
+    /// end has not been reached.
     fn hand_over(&mut self, engine: &mut Engine, now: Now, scene: &mut Scene) -> Option<End> {
         while !self.paused
             && let Some(arrival) = self.pipe.arriving.front().copied()
@@ -490,7 +495,7 @@ impl Link {
         None
     }
 
-    /// Records that the crawler has read `count` bytes of the first arrival.
+    /// Records that the crawler has read `count` actual bytes of `arrival`, the first in the pipe.
     fn has_read(&mut self, arrival: &Arrival, count: usize, scene: &mut Scene) {
         let front = self.pipe.arriving.front_mut().expect("it was looked at");
         front.actual -= count;
@@ -518,7 +523,7 @@ fn round_trip(origin: &mut Origin, peer: &Peer) -> Duration {
     }
 }
 
-/// A connection to a host of a web that is to be established.
+/// A connection that the crawler has asked for, to the host `number` of a web.
 struct Way {
     conn: ConnId,
     number: u32,
@@ -527,7 +532,8 @@ struct Way {
 }
 
 impl Way {
-    /// Schedules the establishment or the failure of the connection.
+    /// Schedules the establishment or the failure of the connection; returns the facts that the
+    /// engine is told once it is established.
     fn set_up(&self, hosts: &mut Hosts, scene: &mut Scene) -> ConnFacts {
         let conn = self.conn;
         let manner = hosts.manner(self.number);

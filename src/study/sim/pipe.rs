@@ -1,12 +1,15 @@
-//! The way from a server to the crawler on one connection: replies queued, in flight and arrived.
+//! The bytes from a server to the crawler on one connection: queued, in flight and arrived.
 //!
-//! Bytes are counted in two ways: nominal (what a real page would have: windows, lines and figures
-//! use it) and actual (what is moved in memory and read by the crawler). The two are equal in a
-//! head; behind it they advance in proportion, so that the end of the head and the last byte arrive
-//! when they should.
+//! A server queues parcels; what leaves it together is a flight; what the crawler can read at one
+//! time is an arrival.
 //!
-//! Laws: order is kept; what is read is what was queued, byte for byte, however it is cut; at most
-//! [`UNREAD_WINDOWS`] windows are in flight or unread.
+//! Bytes are counted in two ways: nominal (what a real page would have: send windows, line rates
+//! and figures use it) and actual (what is moved in memory and read by the crawler). The two are
+//! equal in a head; behind it they advance in proportion, so that the end of the head and the last
+//! byte arrive when they should.
+//!
+//! Laws: order is kept; what is read is what was queued, byte for byte, however it is cut; nothing
+//! leaves while [`UNREAD_WINDOWS`] windows of the largest size are in flight or unread.
 
 use super::flow::{Burst, Flow, Line, SEGMENT_BYTES, time_of};
 use super::gateway::Gateway;
@@ -19,11 +22,11 @@ use std::time::Duration;
 #[derive(Clone, Debug)]
 pub(super) struct Parcel {
     pub(super) bytes: Vec<u8>,
-    /// The nominal length.
+    /// The nominal length in bytes.
     pub(super) nominal: u64,
     /// The length of the reply's head at the front, where nominal and actual bytes are equal.
     pub(super) head: u64,
-    /// Whether the reply ends with them.
+    /// Whether the reply ends with these bytes.
     pub(super) ends_reply: bool,
 }
 
@@ -34,7 +37,7 @@ pub(super) enum End {
     Reset,
 }
 
-/// A part of a parcel: a range of nominal positions in it.
+/// A part of a parcel: its nominal bytes `from..to`. The other lengths are the whole parcel's.
 #[derive(Clone, Copy, Debug)]
 struct Part {
     actual: u64,
@@ -42,11 +45,12 @@ struct Part {
     head: u64,
     from: u64,
     to: u64,
+    /// Whether a reply ends with this part.
     ends_reply: bool,
 }
 
 impl Part {
-    /// Returns the number of actual bytes before a nominal position.
+    /// Returns how many actual bytes of the parcel come before its nominal position `place`.
     fn actual_to(&self, place: u64) -> u64 {
         if place == self.nominal {
             return self.actual;
@@ -63,58 +67,62 @@ impl Part {
 /// Bytes that have left together and are on their way to the gateway.
 #[derive(Debug)]
 struct Flight {
-    /// When its first byte arrives at the gateway.
+    /// When the flight's first byte arrives at the gateway.
     first: Instant,
     burst: Burst,
     trip: Duration,
-    /// How much later a lost segment arrives, and everything behind it.
+    /// How much later the flight arrives because a segment was lost; zero if none was.
     lost_by: Duration,
     parts: SmallVec<[Part; 2]>,
     end: Option<End>,
 }
 
-/// Something that arrives at the crawler.
+/// Bytes that arrive at the crawler at one time, or the end of the connection.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Arrival {
     pub(super) at: Instant,
     /// Actual bytes still to be read.
     pub(super) actual: usize,
     pub(super) nominal: u64,
-    /// Whether a reply ends here.
+    /// Whether a reply ends with these bytes.
     pub(super) ends_reply: bool,
     pub(super) end: Option<End>,
 }
 
-/// One connection's way to the crawler.
+/// All bytes of one connection from the server to the crawler, until the crawler has read them.
 #[derive(Debug)]
 pub(super) struct Pipe {
     flow: Flow,
-    /// What is still to be sent of each parcel.
+    /// What is still to be sent of each queued parcel.
     outbox: VecDeque<Part>,
     backlog: u64,
     flying: VecDeque<Flight>,
     flown: Instant,
     pub(super) arriving: VecDeque<Arrival>,
     arrived: Instant,
-    /// Actual bytes, unread; the first `read` bytes of the front buffer have been read.
+    /// The actual bytes of each parcel that the crawler has not wholly read.
     bytes: VecDeque<Vec<u8>>,
+    /// How many bytes of the first buffer in `bytes` the crawler has read.
     read: usize,
     /// Nominal bytes in flight or unread.
     unread: u64,
 }
 
-/// The most nominal bytes in flight or unread, in windows of the largest size: a receive buffer.
+/// The size of the crawler's receive buffer, as a multiple of the largest window: while so many
+/// nominal bytes are in flight or unread, nothing leaves.
 const UNREAD_WINDOWS: u64 = 2;
-/// The largest piece in bytes that arrives at once where a rate limits it.
+/// The most bytes that arrive at one time where a rate limits them.
 const PIECE_BYTES_MAX: u64 = 64 << 10;
-/// The longest time of a piece at that rate, as a fraction of a second.
+/// Where a rate limits bytes, they arrive in pieces that take at most a second divided by this
+/// number (unless a piece is a single segment).
 const PIECES_A_SECOND: u64 = 10;
 /// The least time until a lost segment is sent again (Linux's value; RFC 6298, section 2.4 says a
 /// second).
 const RETRANSMISSION_MIN: Duration = Duration::from_millis(200);
 
 impl Parcel {
-    /// Keeps the first `count` bytes, at least one, and never the end of the reply.
+    /// Cuts the parcel to its first `count` actual bytes: at least one, and never all, so that the
+    /// reply stays without its end.
     pub(super) fn cut(&mut self, count: usize) {
         let (actual, nominal) = (self.bytes.len() as u64, self.nominal);
         let count = (count as u64).clamp(1, actual - 1);
@@ -144,7 +152,7 @@ impl Pipe {
         }
     }
 
-    /// Queues bytes for sending.
+    /// Queues a parcel for sending.
     pub(super) fn push(&mut self, parcel: Parcel) {
         let Parcel { bytes, nominal, head, ends_reply } = parcel;
         assert!(nominal > 0 && !bytes.is_empty(), "a parcel holds something");
@@ -155,29 +163,29 @@ impl Pipe {
         self.bytes.push_back(bytes);
     }
 
-    /// Returns the nominal bytes that have not left.
+    /// Returns how many queued nominal bytes have not left the server.
     pub(super) fn backlog(&self) -> u64 {
         self.backlog
     }
 
-    /// Returns when more may leave; `None` if nothing is queued, or if the crawler has to read
-    /// first.
+    /// Returns when more bytes may leave the server; `None` if nothing is queued, or if the crawler
+    /// has to read first.
     pub(super) fn next(&self, now: Instant, line: &Line) -> Option<Instant> {
         (self.backlog > 0 && !self.is_full(line)).then(|| self.flow.next(now))
     }
 
-    /// Whether the crawler has to read before more may leave.
+    /// Whether the crawler has to read before more bytes may leave the server.
     pub(super) fn is_full(&self, line: &Line) -> bool {
         self.unread >= line.max_bytes.saturating_mul(UNREAD_WINDOWS)
     }
 
-    /// Returns when the last byte will have left.
+    /// Returns when the last byte sent so far will have left the server.
     pub(super) fn line_free(&self) -> Instant {
         self.flow.line_free()
     }
 
     /// Sends a burst, if one may leave; returns when its first byte arrives at the gateway. `trip`:
-    /// the round-trip time; `is_lost`: a segment of it is lost.
+    /// the round-trip time; `is_lost`: whether a segment of the burst is lost.
     pub(super) fn send(
         &mut self,
         now: Instant,
@@ -206,7 +214,8 @@ impl Pipe {
         self.fly(Flight { first: burst.begins + trip / 2, burst, trip, lost_by, parts, end: None })
     }
 
-    /// Sends the end of the connection behind everything sent.
+    /// Sends the end of the connection behind everything sent; returns when it arrives at the
+    /// gateway.
     pub(super) fn send_end(&mut self, now: Instant, trip: Duration, end: End) -> Instant {
         let left = now.max(self.flow.line_free());
         let burst = Burst { bytes: 0, begins: left, ends: left, opens_round: false };
@@ -268,7 +277,8 @@ impl Pipe {
         }
     }
 
-    /// Copies bytes that have arrived into `room`, at most `most`; returns how many.
+    /// Copies bytes that have arrived into `room`, at most `most` of them; returns how many were
+    /// copied.
     pub(super) fn read(&mut self, room: &mut [u8], most: usize) -> usize {
         let most = most.min(room.len());
         let mut count = 0;
@@ -291,7 +301,8 @@ impl Pipe {
         self.unread -= arrival.nominal;
     }
 
-    /// Returns when the next arrival is due.
+    /// Returns when the next arrival at the crawler is due; `None` if nothing is on its way from
+    /// the gateway.
     pub(super) fn arrives_at(&self) -> Option<Instant> {
         self.arriving.front().map(|arrival| arrival.at)
     }

@@ -1,4 +1,5 @@
-//! The clocks of the crawler's process: its time begins with it, the calendar continues without it.
+//! The clocks of the crawler's process: its own time begins at zero with each process, the calendar
+//! continues between processes.
 //!
 //! The simulated world counts time from its own beginning; an engine receives the time since its
 //! process began, as in the real world, so that an instant of one process means nothing to the
@@ -11,15 +12,15 @@ use std::time::Duration;
 /// The calendar time at the start of every simulation: 2026-01-01T00:00:00Z.
 const EPOCH: UnixTime = UnixTime::from_micros(1_767_225_600_000_000);
 
-/// The process that runs now.
+/// The crawler's process that runs now.
 #[derive(Debug)]
 pub(super) struct Process {
     born: Instant,
     /// The calendar time at the start of the world, by the calendar as it is set now.
     epoch: UnixTime,
-    /// The process dies when this disk is dead.
+    /// The disk whose death is also the process's; `None` if there is none.
     disk: Option<MemoryDisk>,
-    /// Whether it has not had a turn yet.
+    /// Whether the process has not had a turn yet.
     pub(super) is_new: bool,
 }
 
@@ -49,7 +50,7 @@ impl Process {
         self.disk.as_ref().is_some_and(MemoryDisk::is_dead)
     }
 
-    /// Returns what its clocks show at an instant of the world.
+    /// Returns what the clocks of the process show at `at`, an instant of the world.
     pub(super) fn now(&self, at: Instant) -> Now {
         let us = at.as_micros();
         let lived_us = us.checked_sub(self.born.as_micros()).expect("it has been born");

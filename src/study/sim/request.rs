@@ -39,7 +39,7 @@ pub(super) fn parse(bytes: &[u8]) -> Option<(Request<'_>, usize)> {
     Some((request, end))
 }
 
-/// Whether a list of content codings contains this one.
+/// Whether `list`, a list of content codings separated by commas, contains `coding`.
 pub(super) fn accepts(list: &str, coding: &str) -> bool {
     list.split(',').any(|item| item.trim_ascii().eq_ignore_ascii_case(coding))
 }

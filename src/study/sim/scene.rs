@@ -16,7 +16,8 @@ pub(super) struct Scene {
 }
 
 impl Scene {
-    /// Reports an observation; it is only made if there is an observer.
+    /// Reports the observation that `seen` makes to the observer; without an observer, `seen` is
+    /// not called.
     pub(super) fn show(&mut self, seen: impl FnOnce() -> Observation) {
         if let Some(observer) = &mut self.observer {
             observer(self.now, &seen());

@@ -1,8 +1,8 @@
 //! The servers of a script: what each sends on its connections, as the script's text says.
 //!
-//! The round-trip time to every host is 20 ms. What they send arrives in pieces of at most 4 KiB,
-//! cut at places drawn from the seed, so that no reader may rely on boundaries; order and content
-//! are kept.
+//! The round-trip time to every host is 20 ms. What the servers send arrives in pieces of at most 4
+//! KiB, cut at places drawn from the seed, so that no reader may rely on boundaries; order and
+//! content are kept.
 
 use super::draw::{Draw, Purpose};
 use super::pipe::{End, Parcel};
@@ -44,7 +44,7 @@ pub(super) struct Scripted {
     pieces: VecDeque<Vec<u8>>,
 }
 
-/// The round-trip time; a look-up takes half of it.
+/// The round-trip time to every host of a script; a look-up takes half of it.
 pub(super) const ROUND_TRIP: Duration = Duration::from_millis(20);
 /// The largest piece that arrives at once, in bytes.
 const PIECE_BYTES_MAX: u64 = 4_096;
@@ -67,14 +67,16 @@ impl Scripts {
         address
     }
 
-    /// Returns the host that listens at an address.
+    /// Returns the host that listens at an address; `None` if the address is no host's, or the host
+    /// refuses connections.
     pub(super) fn listening(&self, address: IpAddr) -> Option<&str> {
         let host = self.addresses.get(&address)?;
         let refuses = self.script.refusing.contains(host);
         (!refuses && self.script.hosts.contains_key(host)).then_some(host)
     }
 
-    /// Accepts a connection.
+    /// Accepts a connection to `host`, whose server follows the script's text for its next
+    /// connection; further connections repeat the last text.
     pub(super) fn accept(&mut self, host: &str) -> Scripted {
         let seen = self.seen.entry(host.to_owned()).or_default();
         let scripts = &self.script.hosts[host];
@@ -84,7 +86,8 @@ impl Scripts {
         Scripted { host: host.to_owned(), player, pieces: VecDeque::new() }
     }
 
-    /// Records what a server has seen on a connection that has ended.
+    /// Records what a server has seen on a connection that has ended. `to_the_end`: whether
+    /// requests that arrived and that the script did not wait for count, too.
     pub(super) fn settle(&mut self, scripted: &mut Scripted, to_the_end: bool) {
         if to_the_end {
             // Requests that arrived but that the script did not wait for are recorded, too.
@@ -111,7 +114,7 @@ impl Scripted {
         self.player.received(bytes);
     }
 
-    /// Returns what the server does now.
+    /// Returns what the server of this connection does now.
     pub(super) fn act(&mut self, now: Instant, scripts: &mut Scripts) -> Doing {
         loop {
             if let Some(bytes) = self.pieces.pop_front() {

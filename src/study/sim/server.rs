@@ -40,14 +40,14 @@ pub(super) struct Server {
     thinks_until: Option<Instant>,
     /// The remaining steps of the current hostile reply.
     steps: Steps,
-    /// Bytes that follow the reply being sent.
+    /// Bytes that belong to no reply and follow the one being sent: some hosts send such.
     padding: Option<Parcel>,
     /// Replies that have not wholly arrived at the crawler.
     answers: VecDeque<Sending>,
     served: u32,
     /// Whether the server reads nothing more.
     ignores_input: bool,
-    /// Whether requests have arrived that it will not read.
+    /// Whether requests have arrived that the server will not read.
     unread: bool,
     idle_since: Instant,
     draw: Draw,
@@ -60,6 +60,7 @@ struct Asked {
     coded: bool,
     /// Whether the connection ends with the reply.
     closes: bool,
+    /// Whether the reply says that the connection ends.
     announces: bool,
     play: Option<Rc<[Step]>>,
 }
@@ -69,10 +70,11 @@ struct Asked {
 struct Steps {
     steps: Rc<[Step]>,
     at: usize,
-    /// While sending drop by drop: bytes sent, and when the next one is due.
+    /// While sending byte by byte: the number of bytes sent.
     dripped: usize,
+    /// While sending byte by byte: when the next byte is due; `None` before the first.
     due: Option<Instant>,
-    /// How the connection ends after the steps, if it does.
+    /// How the connection ends after the steps; `None` if it goes on.
     end: Option<End>,
 }
 
@@ -83,7 +85,7 @@ struct Sending {
     status: u16,
     /// A digest of the reply as a crawler compares it.
     content: u64,
-    /// The bytes of its decoded text, if it is coded.
+    /// The number of bytes of the decoded text; 0 if the reply is not content-coded.
     text_bytes: u64,
     begun: bool,
 }
@@ -92,7 +94,7 @@ struct Sending {
 #[derive(Debug)]
 pub(super) enum Doing {
     Send(Parcel),
-    /// Nothing before this time, unless something happens.
+    /// Nothing before this time, unless something happens on the connection.
     WaitUntil(Instant),
     /// Nothing before this time; whatever happens on the connection postpones it.
     IdleUntil(Instant),
@@ -125,12 +127,12 @@ impl Server {
         }
     }
 
-    /// Whether a segment of what is being sent is lost, with the probability `share`.
+    /// Draws whether a segment of what is being sent is lost; the probability is `share`.
     pub(super) fn loses(&mut self, share: f64) -> bool {
         self.draw.chance(share)
     }
 
-    /// Takes in bytes from the crawler.
+    /// Takes in bytes from the crawler, and queues the requests that are complete.
     pub(super) fn received(&mut self, bytes: &[u8], hosts: &mut Hosts, scene: &mut Scene) {
         let mut input = std::mem::take(&mut self.input);
         let pending = if input.is_empty() {
@@ -219,7 +221,8 @@ impl Server {
         }
     }
 
-    /// Prepares the bytes that follow a reply that is being sent, at once or a little later.
+    /// Prepares the bytes that a confused host sends behind each reply, if `doing` sends a reply's
+    /// end.
     fn pad(&mut self, doing: &Doing, hosts: &mut Hosts) {
         let padding = hosts.at(self.host).host.muddle.map_or(&b""[..], Muddle::padding);
         if matches!(doing, Doing::Send(parcel) if parcel.ends_reply) && !padding.is_empty() {
@@ -272,7 +275,8 @@ impl Server {
         Some(Doing::Send(Parcel { bytes, nominal, head: nominal, ends_reply }))
     }
 
-    /// Closes the connection if it has been idle for the host's idle time.
+    /// Closes the connection if it has been idle for the host's idle time; else says until when to
+    /// wait.
     fn idle(&mut self, now: Instant, backlog: u64, hosts: &Hosts) -> Doing {
         if backlog > 0 || self.manner == Manner::Mute {
             return Doing::Wait;
@@ -293,7 +297,8 @@ impl Server {
         self.idle_since = self.idle_since.max(now);
     }
 
-    /// Turns a request into a parcel, or into the steps of a hostile reply.
+    /// Answers a request: returns the reply, or `None` if steps take its place (those of a hostile
+    /// reply, or of a server that falls silent).
     fn answer(&mut self, asked: Asked, hosts: &mut Hosts, scene: &mut Scene) -> Option<Parcel> {
         let faults = hosts.faults(scene.now);
         if let Some(steps) = asked.play {
@@ -340,7 +345,7 @@ impl Server {
         }
     }
 
-    /// Ends the connection: reports a reply that was interrupted.
+    /// Reports the reply that the end of the connection has interrupted, if there is one.
     pub(super) fn over(&mut self, scene: &mut Scene) {
         if self.answers.front().is_some_and(|said| said.begun) {
             self.report_reply(false, scene);

@@ -1,4 +1,5 @@
-//! Settings of the simulated world beside its web: the crawler's line, its CPU core, the faults.
+//! Settings of the simulated world, except those of its web: the crawler's access line, its CPU
+//! core, the faults.
 
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ pub struct Settings {
     pub outages: Vec<Outage>,
     /// The seed of every draw that the web does not make itself.
     pub seed: u64,
-    /// The rate of the crawler's own line in bytes per second, all connections together; 0 is
+    /// The rate of the crawler's access line in bytes per second, all connections together; 0 is
     /// unlimited.
     pub gateway_bytes_per_second: u64,
     /// Bytes that a server sends before it waits for the first acknowledgement (RFC 6928: ten
@@ -87,7 +88,7 @@ pub enum Away {
 }
 
 impl Away {
-    /// Whether only the resolver is affected.
+    /// Whether the outage affects name look-ups only.
     pub fn is_of_names(self) -> bool {
         matches!(self, Self::Denied | Self::Empty | Self::Private)
     }
@@ -101,17 +102,19 @@ pub struct DiskFaults {
     /// A prefix of the file names to which the capacity applies, for example a folder; empty by
     /// default: all files.
     pub room_of: &'static str,
-    /// Whether an append that does not fit leaves the part that did: the system wrote a part of it.
+    /// What happens to an append that does not fit: true: the part that fits is written; false:
+    /// nothing is written.
     pub torn: bool,
     /// The share of syncs that fail.
     pub syncs: f64,
-    /// Whether a sync reports success and makes nothing durable.
+    /// Whether each sync that doesn't fail reports success and still makes nothing durable.
     pub lies: bool,
     /// The seed that decides which syncs fail.
     pub seed: u64,
 }
 
-/// A model of the CPU core that crawls: while it works, events wait. All zero: infinitely fast.
+/// A model of the CPU core that crawls: while it works, events wait. Each field is the CPU time of
+/// one kind of operation; if all are zero, the core is infinitely fast.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Core {
     /// For each turn of the loop, in nanoseconds.
@@ -126,7 +129,8 @@ pub struct Core {
     pub reply_ns: u64,
     /// For each byte received, in picoseconds.
     pub byte_ps: u64,
-    /// For each byte of decoded text, in picoseconds, in addition.
+    /// For each byte of text decoded from a content-coded reply, in picoseconds, in addition to
+    /// `byte_ps` for the coded bytes.
     pub text_byte_ps: u64,
     /// For each link found, in nanoseconds.
     pub link_ns: u64,

@@ -9,7 +9,7 @@ use crate::engine::contract::Job;
 use crate::ground::time::Instant;
 use std::time::Duration;
 
-/// The side thread.
+/// The simulated side thread of the crawler's process.
 #[derive(Debug)]
 pub(super) struct Worker {
     job_time: Duration,
@@ -21,7 +21,7 @@ impl Worker {
         Self { job_time, free: Instant::ZERO }
     }
 
-    /// Forgets its backlog: the process has ended.
+    /// Makes the thread free at once, as that of a new process is: the old process has ended.
     pub(super) fn end(&mut self) {
         self.free = Instant::ZERO;
     }

@@ -1,4 +1,5 @@
-//! Servers with unanswered requests: no more of a group at the same time than promised.
+//! Servers with unanswered requests: no more of a group (the servers of one address, or of one
+//! registrable domain) at the same time than the crawl has promised.
 //!
 //! A crawler matches replies to requests by their order, so each reply answers one request: its own
 //! if that is unanswered, else the oldest. A server that mixes up replies may send one of them
@@ -53,7 +54,7 @@ impl Judge {
         }
     }
 
-    /// Takes back a try of a page.
+    /// Takes back a try of the page `place`: one of its requests doesn't count.
     pub(super) fn is_no_try(&mut self, place: Place) {
         if let Some(asked) = self.asked.get_mut(&place) {
             *asked = asked.saturating_sub(1);

@@ -1,8 +1,9 @@
 //! The judge's view of pipelined batches: which replies a crawl may request again, and why.
 //!
-//! Replies to requests that were pipelined together are not trusted on a server on probation until
-//! one of them has been requested again alone; if neighbours in the batch have equal replies, two
-//! must be. The judge counts by itself and allows three kinds of repeated requests:
+//! Replies to requests that were pipelined together are not trusted on a server on probation (one
+//! of which few batches have been compared so far) until one of them has been requested again
+//! alone; if neighbours in the batch have equal replies, two must be. The judge counts by itself
+//! and allows three kinds of repeated requests:
 //! - these comparisons, for a limited number of batches per server;
 //! - what was answered in a batch whose connection ended before the comparison (a server that has
 //!   reached its limit reads nothing more, so its last request may have been one of several);
@@ -26,9 +27,10 @@ use crate::study::web::Place;
 /// The numbers of a server's batches that were compared.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Compared {
-    /// Batches that needed one comparison.
+    /// The number of batches that needed one comparison.
     surely: u32,
-    /// Batches with equal neighbours: each was compared twice, or given up after one comparison.
+    /// The number of batches with equal neighbours: each was compared twice, or given up after one
+    /// comparison.
     perhaps: u32,
 }
 
@@ -50,14 +52,14 @@ impl Compared {
 #[derive(Debug, Default)]
 pub(super) struct Batch {
     requests: u32,
-    /// The pages requested. A reply may have come that answers another of them: see `asking`.
+    /// The pages requested. The reply to one may have been sent in answer to another: see `asking`.
     asked: Vec<Place>,
     /// The pages whose replies came.
     answered: Vec<Place>,
     is_comparing: bool,
     /// Pages that were, or are being, requested again for comparison.
     compared: Vec<Place>,
-    /// The digest of the last reply.
+    /// The digest of the last reply; `None` before the first.
     last: Option<u64>,
     /// Whether two neighbours have the same reply.
     has_equal: bool,
@@ -68,7 +70,8 @@ pub(super) struct Batch {
 }
 
 impl Batch {
-    /// Whether a request repeats one of the batch, which it may do if `may_compare`.
+    /// Whether a request for `place` is a comparison, which repeats a request of the batch.
+    /// `may_compare`: whether the server's state allows one now.
     fn asks(&self, place: Option<Place>, may_compare: bool) -> bool {
         let most = 1 + usize::from(self.has_equal);
         let is_compared =
@@ -102,12 +105,12 @@ impl Batch {
         None
     }
 
-    /// Records that the crawler's disk is full.
+    /// Records that the crawler's disk is full; this matters only if the batch has requests.
     pub(super) fn note_full(&mut self) {
         self.was_full = self.requests > 0;
     }
 
-    /// Whether several requests were unanswered at the same time.
+    /// Whether the batch has several requests, which were unanswered at the same time.
     fn is_deep(&self) -> bool {
         self.requests > 1
     }
@@ -139,9 +142,9 @@ impl Judge {
         compares
     }
 
-    /// Takes in a reply. Returns whether it answers a comparison, and whether it is one of several
-    /// of its batch. A batch's replies are lost to the crawler if its disk is full when they are
-    /// archived.
+    /// Takes in a reply. Returns whether the reply answers a comparison, and whether it is one of
+    /// several of its batch. A batch's replies are lost to the crawler if its disk is full when
+    /// they are archived.
     pub(super) fn answers(
         &mut self,
         conn: ConnId,
@@ -165,8 +168,9 @@ impl Judge {
         (compares && !is_first, is_deep)
     }
 
-    /// Allows pages to be requested again if `so`: their batch ended without a comparison while the
-    /// server was on probation.
+    /// If `so`, allows the pages `answered` to be requested again, because their replies may not
+    /// have been kept: above all, their batch ended without a comparison while the server was on
+    /// probation.
     pub(super) fn may_repeat(&mut self, answered: Vec<Place>, so: bool) {
         for place in answered.into_iter().filter(|_| so) {
             self.is_no_try(place);

@@ -1,4 +1,5 @@
-//! Beginnings of visits per group: two visits to a group must begin at least its delay apart.
+//! Beginnings of visits per group (the servers of one address, or of one registrable domain): two
+//! visits to a group must begin at least the group's delay apart.
 
 use super::{Group, Laws};
 use crate::ground::map::Map;
@@ -6,12 +7,13 @@ use crate::ground::time::Instant;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// The times at which visits began, by group. They are not reported in order of time.
+/// The times at which visits began, by group. The caller does not add them in order of time.
 #[derive(Debug, Default)]
 pub(super) struct Begun(Map<Group, BTreeSet<Instant>>);
 
 impl Begun {
-    /// Adds a visit to a server of these groups; returns the violation, if there is one.
+    /// Adds a visit that began at `at` to a server of these groups; returns what is wrong with it,
+    /// in words, or `None`.
     pub(super) fn visit(&mut self, laws: &Laws, groups: &[Group], at: Instant) -> Option<String> {
         let mut wrong = None;
         for group in groups {

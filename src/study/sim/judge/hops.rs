@@ -7,19 +7,22 @@
 use crate::ground::map::Map;
 use crate::study::web::{Kind, Place, Resource, Web};
 
-/// The redirects of well-behaved hosts.
+/// The redirects of well-behaved hosts, by their pages.
 #[derive(Debug, Default)]
 pub(super) struct Hops {
     all: Map<Place, Turning>,
 }
 
 #[derive(Debug)]
+/// The state of one redirect: `to` is the page that it leads to.
 struct Turning {
     to: Place,
-    /// How many times it may still be requested and answered.
+    /// How many answers the crawl may get from the redirect in all: a repeated request is allowed
+    /// while there were fewer.
     due: u32,
-    /// How many times it was answered, and whether in this process.
+    /// How many times the redirect was answered.
     answers: u32,
+    /// Whether the redirect was answered in the current process.
     is_fresh: bool,
 }
 
@@ -43,18 +46,18 @@ impl Hops {
         self.all.get(&place).is_some_and(|turning| turning.answers < turning.due)
     }
 
-    /// How many times a page may be requested in addition to the first.
+    /// Returns how many times a page may be requested in addition to the first time.
     pub(super) fn more(&self, place: Place) -> u32 {
         self.all.get(&place).map_or(0, |turning| turning.due - 1)
     }
 
-    /// The most captures of a page that the archive may hold.
+    /// Returns the most captures of a page that the archive may hold.
     pub(super) fn captures_max(&self, place: Place) -> u32 {
         self.all.get(&place).map_or(1, |turning| turning.answers.max(1))
     }
 
-    /// Records that a page was answered; if it redirects, its target is due once more. `doubtful`:
-    /// the crawler may have lost the reply, so that it may request the page again.
+    /// Records that a page was answered; if it redirects, its target may be requested once more.
+    /// `doubtful`: the crawler may have lost the reply, so that it may request the page again.
     pub(super) fn answered(&mut self, place: Place, doubtful: bool) {
         let Some(turning) = self.all.get_mut(&place) else { return };
         turning.answers += 1;
@@ -66,14 +69,16 @@ impl Hops {
         }
     }
 
-    /// Records that an answer may not have been archived, because its batch was never compared.
+    /// Allows a redirect to be requested once more: its answer may not have been archived, because
+    /// its batch of pipelined requests was never compared.
     pub(super) fn doubted(&mut self, place: Place) {
         if let Some(turning) = self.all.get_mut(&place) {
             turning.due += 1;
         }
     }
 
-    /// Begins another process.
+    /// Begins another process: each redirect that the previous process had answered may be
+    /// requested once more.
     pub(super) fn restart(&mut self) {
         for turning in self.all.values_mut() {
             turning.due += u32::from(std::mem::take(&mut turning.is_fresh));

@@ -1,5 +1,5 @@
 //! What a crawl has promised to keep, in the judge's own numbers, and the rests that follow from
-//! it.
+//! it. A visit is a series of requests to one server, after which it gets a rest.
 
 use super::Line;
 use crate::ground::time::Instant;
@@ -12,20 +12,21 @@ pub struct Laws {
     pub connections_max: usize,
     /// The most unanswered requests on one connection.
     pub depth_max: u32,
-    /// The requests of one visit; `None`: as many as the server takes, and no rest.
+    /// The most requests of one visit; `None`: as many as the server takes, and no rest is due.
     pub burst: Option<u32>,
     /// The rest due for each request of a visit.
     pub delay: Duration,
     /// The rest as a multiple of the visit's duration, in thousandths.
     pub delay_factor_milli: u32,
-    /// The maximum of either rest.
+    /// The longest rest, whether it follows from `delay` or from `delay_factor_milli`.
     pub delay_max: Duration,
     /// Whether robots.txt is obeyed.
     pub robots: bool,
     /// How often a URL may be requested, not counting requests that a closing server never
     /// answered.
     pub tries_max: u32,
-    /// The number of a server's batches that are compared, by one more request each, or by two.
+    /// How many batches of pipelined requests to a server are checked, by repeating one or two
+    /// requests of each.
     pub probation: u32,
     /// The most bytes of buffered replies: the budget plus what the one connection that may exceed
     /// it adds.
@@ -42,9 +43,11 @@ pub struct Laws {
     pub address_delay: Duration,
     /// The least time between the beginnings of two visits to servers of one registrable domain.
     pub domain_delay: Duration,
-    /// The most units of work that a turn may take from one budget.
+    /// The most units of work (as the engine's ledger counts them) that a turn may take from one
+    /// budget.
     pub turn_units_max: usize,
-    /// The most units of work on incoming bytes in a turn, records of the archive included.
+    /// The most units of work on incoming bytes in a turn (as the engine's ledger counts them),
+    /// records of the archive included.
     pub turn_intake_max: usize,
 }
 

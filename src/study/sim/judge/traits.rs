@@ -6,16 +6,16 @@ use crate::url::domain;
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
-/// What is known of a host beforehand.
+/// What the judge knows of a host beforehand.
 #[derive(Debug, Default)]
 pub(super) struct Traits {
-    /// The groups with a cap that it belongs to; hostile hosts belong to none.
+    /// The groups that the host belongs to; none for a hostile host.
     pub(super) groups: Vec<Group>,
-    /// The Crawl-delay of its robots.txt.
+    /// The Crawl-delay of the host's robots.txt that the crawl must obey; `None` if there is none.
     pub(super) crawl_delay: Option<Duration>,
-    /// The number of requests it takes on one connection.
+    /// The number of requests that the host takes on one connection.
     pub(super) requests: u32,
-    /// Whether it mixes up replies to pipelined requests.
+    /// Whether the host mixes up replies to pipelined requests.
     pub(super) muddles: bool,
 }
 
