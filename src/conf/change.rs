@@ -1,21 +1,22 @@
 //! Variants of a configuration: the same configuration with other values for some keys.
 //!
 //! The configuration is printed with the new values, and the text is parsed again, so a variant
-//! obeys the rules of any file.
+//! obeys the same rules as a configuration file.
 
 use super::check::Clash;
 use super::compare::Change;
 use super::{Conf, Mistake, Mistakes, walk};
 
-/// The most mistakes reported of one variant: the other variants probably have the same.
+/// The most mistakes reported of one variant, because other variants probably have the same ones.
 const REPORTED_MAX: usize = 5;
 
 impl Conf {
-    /// Returns this configuration with other values for some keys. `name` is the file name in
-    /// messages.
+    /// Returns this configuration with other values for some keys. Messages about the changed
+    /// configuration name it `name` in place of a file.
     ///
     /// # Errors
-    /// Unknown keys, keys of the comparison itself, and all mistakes of the changed configuration.
+    /// The mistakes: unknown keys, keys that can't differ within a comparison, and all mistakes of
+    /// the changed configuration.
     pub fn with(&self, name: &str, changes: &[Change]) -> Result<Self, Mistakes> {
         let mut mistakes = Vec::new();
         let mut keys = self.keys();
@@ -30,14 +31,14 @@ impl Conf {
         if !mistakes.is_empty() {
             return Err(Mistakes::new(name, mistakes));
         }
-        // The operator has not seen this text, so line numbers would not help.
+        // The operator has not seen the printed text, so line numbers would not help.
         Self::read(&walk::render(&keys), name, |_| Vec::new()).map_err(|mut mistakes| {
             mistakes.list.iter_mut().for_each(|mistake| mistake.line = None);
             mistakes
         })
     }
 
-    /// Describes an unknown key.
+    /// Describes the mistake of changing a key that doesn't exist.
     fn stray(&self, key: &str) -> String {
         let known = self.keys();
         let names: Vec<String> =
@@ -49,7 +50,7 @@ impl Conf {
     }
 }
 
-/// Finds the mistakes in the variants and the values of a comparison, each tried alone.
+/// Finds the mistakes in a comparison: each variant and each value of the sweep is tried alone.
 pub(super) fn mistakes(conf: &Conf) -> Vec<Clash> {
     let Some(compare) = &conf.compare else { return Vec::new() };
     let mut faults = Vec::new();
@@ -61,7 +62,7 @@ pub(super) fn mistakes(conf: &Conf) -> Vec<Clash> {
         for value in &compare.values {
             let change = Change { key: key.clone(), value: value.clone() };
             let name = format!("across {key} = {value}");
-            // An unknown key would be reported for each value.
+            // Stop at the first mistake: an unknown key would be reported again for each value.
             let found = fault(conf, &["compare.across", "compare.values"], &name, &[change]);
             let is_fatal = found.is_some();
             faults.extend(found);

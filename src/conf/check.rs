@@ -9,14 +9,14 @@ use std::time::Duration;
 
 /// A contradiction between values that are valid by themselves.
 pub(super) struct Clash {
-    /// The keys concerned. The mistake is reported for the first.
+    /// The keys that contradict each other. The mistake is reported at the line of the first.
     pub(super) keys: &'static [&'static str],
-    /// The reason and the fix.
+    /// The reason for the contradiction, and a fix.
     pub(super) text: String,
 }
 
-/// Returns all contradictions of a configuration. `named` is whether the file has `[web]`, and
-/// `[sim]`.
+/// Returns all contradictions of a configuration. `named` has two values: whether the file has the
+/// section `[web]`, and whether it has `[sim]`.
 pub(super) fn clashes(conf: &Conf, named: [bool; 2]) -> Vec<Clash> {
     let mut clashes = Vec::new();
     let mut clash = |is: bool, keys: &'static [&'static str], text: &str| {
@@ -40,10 +40,12 @@ pub(super) fn clashes(conf: &Conf, named: [bool; 2]) -> Vec<Clash> {
     clashes
 }
 
-/// A function that reports a contradiction if the condition holds: condition, keys, text.
+/// A function that is called with a condition, keys and a text. If the condition holds, it reports
+/// the text as a contradiction between the keys.
 type Reporter<'a> = dyn FnMut(bool, &'static [&'static str], &str) + 'a;
 
-/// Checks the rules of the open web: a contact, a rest and robots.txt are mandatory.
+/// Checks the rules for a crawl of the real web: a contact, a rest between visits and robots.txt
+/// are mandatory.
 fn open_web(conf: &Conf, clash: &mut Reporter<'_>) {
     clash(
         conf.identity.contact.is_empty(),
@@ -130,7 +132,8 @@ fn identity(conf: &Conf, clash: &mut Reporter<'_>) {
     );
 }
 
-/// Checks that the longest rest doesn't cut the rests that are owed.
+/// Checks that the limit on rests (the pauses between visits to a server) isn't shorter than the
+/// rests that the other keys ask for.
 fn rests(conf: &Conf, clash: &mut Reporter<'_>) {
     let politeness = &conf.politeness;
     let (delay, most) = (politeness.delay, politeness.delay_max);
@@ -159,7 +162,7 @@ fn rests(conf: &Conf, clash: &mut Reporter<'_>) {
     );
 }
 
-/// Checks pairs of times of which the first must not exceed the second.
+/// Checks pairs of durations, of which the first must not exceed the second.
 fn times(conf: &Conf, clash: &mut Reporter<'_>) {
     let (names, connections, retries) = (&conf.names, &conf.connections, &conf.retries);
     let whole = connections.fetch_timeout;

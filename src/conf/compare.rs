@@ -1,30 +1,31 @@
 //! The variants of a comparison and the values of a sweep: changes of other keys, as text.
 //!
-//! [`super::Conf::with`] applies them, so that each crawl of a comparison obeys the rules of any
-//! file.
+//! [`super::Conf::with`] applies these changes to a configuration and checks the result, so each
+//! crawl of a comparison obeys the same rules as one from a file.
 
 use super::units::quote;
 use std::fmt;
 
-/// A named set of changes.
+/// A variant of a comparison: a name, and the changes that it makes to the configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Variant {
-    /// Its name in tables and charts.
+    /// The name of the variant in tables and charts.
     pub name: String,
-    /// The keys it changes. Without any, it is the configuration as in the file.
+    /// The keys that the variant changes. If there are none, it is the configuration as in the
+    /// file.
     pub changes: Vec<Change>,
 }
 
-/// A change of one key.
+/// A change of the value of one key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
-    /// `section.key`.
+    /// The key with its section: `section.key`.
     pub key: String,
-    /// Its value.
+    /// The new value of the key.
     pub value: Value,
 }
 
-/// A value as TOML on one line.
+/// A value of any key, kept as TOML on one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Value(String);
 
@@ -32,7 +33,8 @@ pub struct Value(String);
 const NAME_BYTES_MAX: usize = 40;
 
 impl Variant {
-    /// Parses `NAME: section.key=value, section.key=value`. A name alone changes nothing.
+    /// Parses `NAME: section.key=value, section.key=value`. If there is only a name, the variant
+    /// changes nothing.
     pub(super) fn read(text: &str) -> Result<Self, String> {
         let (name, rest) = text.split_once(':').unwrap_or((text, ""));
         let name = name.trim();
@@ -48,7 +50,7 @@ impl Variant {
     }
 }
 
-/// Formats the variant as in the file.
+/// Formats the variant as it is written in a configuration file.
 impl fmt::Display for Variant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.name)?;
@@ -74,17 +76,17 @@ impl Change {
 }
 
 impl Value {
-    /// Takes a value that is TOML on one line.
+    /// Creates a value from a text that is already TOML on one line.
     pub(super) fn of_toml(text: String) -> Self {
         Self(text)
     }
 
-    /// Takes a text, which it quotes.
+    /// Creates a value from a text, which it quotes as a TOML string.
     pub(super) fn of_text(text: &str) -> Self {
         Self(quote(text))
     }
 
-    /// Parses TOML, or a text without its quotes: `burst=server`, `delay=1s`.
+    /// Parses a value that is TOML, or a text without quotes: `burst=server`, `delay=1s`.
     fn of_word(text: &str) -> Result<Self, String> {
         let is_toml = |value: &str| {
             let line = format!("x = {value}");
@@ -98,19 +100,19 @@ impl Value {
         if is_word { Ok(Self::of_text(text)) } else { Err(format!("{text:?} is not a value")) }
     }
 
-    /// Returns the value as TOML.
+    /// Returns the value as TOML on one line.
     pub fn as_toml(&self) -> &str {
         &self.0
     }
 
-    /// Returns the value for people: a text without its quotes.
+    /// Returns the value for people: a text is shown without its quotes.
     pub fn name(&self) -> &str {
         let inner = self.0.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
         inner.unwrap_or(&self.0)
     }
 
-    /// Returns the position on an axis: a number, the seconds of a duration, the bytes of a size;
-    /// `None` for other texts.
+    /// Returns the value as a position on the axis of a chart: a number, the seconds of a duration,
+    /// or the bytes of a size. Returns `None` for other texts.
     pub fn number(&self) -> Option<f64> {
         let text = self.name();
         let time = || super::units::read_time(text).ok().map(|time| time.as_secs_f64());
@@ -126,7 +128,7 @@ impl fmt::Display for Value {
     }
 }
 
-/// Splits at commas outside quotes and brackets; drops blank parts.
+/// Splits at the commas that are outside quotes and brackets. Blank pieces are dropped.
 fn pieces(text: &str) -> Vec<&str> {
     let (mut quoted, mut depth, mut from) = (None, 0_u32, 0);
     let mut pieces = Vec::new();

@@ -1,6 +1,6 @@
 //! Kinds of hostile hosts of a synthetic web, by their names in `web.hostile`.
 
-/// Declares each kind once, with its name.
+/// Declares the enum `Hostile` from a list of its kinds, each with its name.
 macro_rules! kinds {
     ($($kind:ident $name:literal)*) => {
         /// A kind of misbehaviour of a host.
@@ -9,10 +9,11 @@ macro_rules! kinds {
         pub enum Hostile { $($kind,)* }
 
         impl Hostile {
-            /// All kinds.
+            /// All kinds, in the order of their declaration.
             pub const ALL: [Self; [$($name),*].len()] = [$(Self::$kind),*];
 
-            /// Returns the name of the kind: in a configuration, and of its host without `.test`.
+            /// Returns the name of the kind in a configuration. The kind's host is that name
+            /// followed by `.test`.
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$kind => $name,)* }
             }
@@ -75,7 +76,7 @@ kinds! {
 }
 
 impl Hostile {
-    /// Returns the kind of this name.
+    /// Returns the kind that has this name; `None` if there is none.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }

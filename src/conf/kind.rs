@@ -1,6 +1,6 @@
 //! The kinds of values that keys have: what each kind allows, how it is parsed and printed.
 //!
-//! Law: what [`Kind::show`] prints, [`Kind::read`] reads back as the same value.
+//! Law: a value that [`Kind::show`] prints is parsed by [`Kind::read`] as the same value.
 
 use super::compare::Value;
 use super::mistake;
@@ -11,7 +11,8 @@ use std::rc::Rc;
 use std::time::Duration;
 use toml::de::DeValue;
 
-/// A kind of value. Kinds are built where a key is declared, `count(1..=9).or("none")`.
+/// A kind of value. Kinds are built where a key is declared, for example by
+/// `count(1..=9).or("none")`.
 pub(super) struct Kind<T> {
     allowed: String,
     read: Rc<Read<T>>,
@@ -21,8 +22,8 @@ pub(super) struct Kind<T> {
 type Read<T> = dyn Fn(&DeValue<'_>) -> Result<T, Refused>;
 type Show<T> = dyn Fn(&T) -> String;
 
-/// Why a value is refused, and where in the file if not at the start of the value. A list may have
-/// several mistakes.
+/// Why a value is refused: one or more mistakes, since a list may have several. Each has a text,
+/// and the place in the file if it is not at the start of the value.
 pub(super) struct Refused(pub(super) Vec<(String, Option<Range<usize>>)>);
 
 impl From<String> for Refused {
@@ -40,12 +41,12 @@ impl<T: 'static> Kind<T> {
         Self { allowed: allowed.into(), read: Rc::new(read), show: Rc::new(show) }
     }
 
-    /// Returns the allowed values in words.
+    /// Returns the description of the allowed values in words.
     pub(super) fn allowed(&self) -> &str {
         &self.allowed
     }
 
-    /// Parses a value of the file.
+    /// Parses a value in a configuration file.
     pub(super) fn read(&self, value: &DeValue<'_>) -> Result<T, Refused> {
         (self.read)(value)
     }
@@ -71,14 +72,14 @@ impl<T: 'static> Kind<T> {
         Kind::new(format!("{allowed}, or \"{word}\""), read, show)
     }
 
-    /// Converts the kind to another type with the same values.
+    /// Returns a kind of another type `U` with the same values, which `to` and `from` convert.
     pub(super) fn convert<U: 'static>(self, to: fn(T) -> U, from: fn(&U) -> T) -> Kind<U> {
         let Self { allowed, read, show } = self;
         Kind::new(allowed, move |value| read(value).map(to), move |value| show(&from(value)))
     }
 }
 
-/// `true` or `false`.
+/// Returns the kind of a switch: `true` or `false`.
 pub(super) fn flag() -> Kind<bool> {
     let read = |value: &DeValue<'_>| {
         value.as_bool().ok_or_else(|| wrong_type(value, "true or false", "true"))
@@ -86,7 +87,7 @@ pub(super) fn flag() -> Kind<bool> {
     Kind::new("true or false", read, bool::to_string)
 }
 
-/// A whole number.
+/// Returns the kind of a whole number in `range`.
 pub(super) fn count<T>(range: RangeInclusive<T>) -> Kind<T>
 where
     T: Copy + TryFrom<u64> + TryInto<u64> + 'static,
@@ -106,12 +107,12 @@ where
     Kind::new(allowed, read, |count| show_count(wide(*count)))
 }
 
-/// A duration.
+/// Returns the kind of a duration in `range`.
 pub(super) fn time(range: RangeInclusive<Duration>) -> Kind<Duration> {
     with_unit(range, "a duration", "10s", read_time, show_time)
 }
 
-/// A size in bytes.
+/// Returns the kind of a size in bytes in `range`.
 pub(super) fn size<T>(range: RangeInclusive<u64>) -> Kind<T>
 where
     T: Copy + TryFrom<u64> + TryInto<u64> + 'static,
@@ -119,7 +120,8 @@ where
     with_unit(range, "a size", "2MiB", read_size, show_size).convert(narrow, |size| wide(*size))
 }
 
-/// The CPU time of a small operation, in whole multiples of `finest`.
+/// Returns the kind of the CPU time of a small operation: whole multiples of `finest`, up to
+/// `most`.
 pub(super) fn cost(most: Cost, finest: Cost) -> Kind<Cost> {
     let read = move |text: &str| match Cost::read(text)? {
         cost if cost.picoseconds().is_multiple_of(finest.picoseconds()) => Ok(cost),
@@ -128,8 +130,8 @@ pub(super) fn cost(most: Cost, finest: Cost) -> Kind<Cost> {
     with_unit(Cost::default()..=most, "a duration", "350ns", read, |cost| cost.to_string())
 }
 
-/// A number with a unit. A number without one is passed to `read`, which knows the units to
-/// suggest.
+/// Returns the kind of a number with a unit. A number without a unit is passed to `read`, which
+/// knows the units to suggest.
 fn with_unit<T: Copy + PartialOrd + 'static>(
     range: RangeInclusive<T>,
     wanted: &'static str,
@@ -152,7 +154,7 @@ fn with_unit<T: Copy + PartialOrd + 'static>(
     Kind::new(allowed, read, move |value| quote(&show(*value)))
 }
 
-/// A number with up to three decimals; the range is in thousandths.
+/// Returns the kind of a number with up to three decimals. The range is given in thousandths.
 pub(super) fn decimal(range: RangeInclusive<u32>) -> Kind<Decimal> {
     let (least, most) = range.into_inner();
     let (least, most) = (Decimal::from_thousandths(least), Decimal::from_thousandths(most));
@@ -169,7 +171,7 @@ pub(super) fn decimal(range: RangeInclusive<u32>) -> Kind<Decimal> {
     Kind::new(allowed, read, Decimal::to_string)
 }
 
-/// A text that `read` parses.
+/// Returns the kind of a text that `read` parses to a `T`. `allowed` describes the valid texts.
 pub(super) fn parsed<T: 'static>(
     allowed: &str,
     read: impl Fn(&str) -> Result<T, String> + 'static,
@@ -182,17 +184,17 @@ pub(super) fn parsed<T: 'static>(
     Kind::new(allowed, read, move |value| quote(&show(value)))
 }
 
-/// A text that `check` accepts; otherwise it returns what is wrong.
+/// Returns the kind of a text that `check` accepts. The error of `check` says what is wrong.
 pub(super) fn text(allowed: &str, check: fn(&str) -> Result<(), String>) -> Kind<String> {
     parsed(allowed, move |text| check(text).map(|()| text.to_owned()), String::clone)
 }
 
-/// The name of a file or directory.
+/// Returns the kind of the name of a file or directory.
 pub(super) fn path() -> Kind<PathBuf> {
     parsed("a path", read_path, |path| path.to_string_lossy().into_owned())
 }
 
-/// One of a fixed set of names.
+/// Returns the kind of a value that is one of the names in `names`.
 pub(super) fn choice<T: Copy + PartialEq + 'static>(names: &[(&'static str, T)]) -> Kind<T> {
     let quoted: Vec<String> = names.iter().map(|(name, _)| quote(name)).collect();
     let allowed = match quoted.split_last() {
@@ -215,7 +217,7 @@ pub(super) fn choice<T: Copy + PartialEq + 'static>(names: &[(&'static str, T)])
     parsed(&allowed, read, show)
 }
 
-/// A list of values of one kind.
+/// Returns the kind of a list whose items are of the kind `item`.
 pub(super) fn list<T: 'static>(item: Kind<T>) -> Kind<Vec<T>> {
     let Kind { allowed, read, show } = item;
     let read_all = move |value: &DeValue<'_>| {
@@ -236,7 +238,7 @@ pub(super) fn list<T: 'static>(item: Kind<T>) -> Kind<Vec<T>> {
     Kind::new(format!("a list of {allowed}"), read_all, show_all)
 }
 
-/// A list of names of a fixed set, each at most once.
+/// Returns the kind of a list of names out of `names`, each at most once.
 pub(super) fn choices<T: Copy + PartialEq + 'static>(names: &[(&'static str, T)]) -> Kind<Vec<T>> {
     let item = choice(names);
     let Kind { allowed, read, show } = list(choice(names));
@@ -252,7 +254,7 @@ pub(super) fn choices<T: Copy + PartialEq + 'static>(names: &[(&'static str, T)]
     Kind { allowed, read: Rc::new(read), show }
 }
 
-/// A value of another key, kept as TOML.
+/// Returns the kind of a value that is meant for another key and kept as TOML.
 pub(super) fn value() -> Kind<Value> {
     let read = |value: &DeValue<'_>| match value {
         DeValue::String(text) => Ok(Value::of_text(text)),
@@ -308,7 +310,7 @@ fn in_range<T: PartialOrd>(
     }
 }
 
-/// Formats the number as TOML, with its digits in groups of three.
+/// Formats a number as TOML, with its digits in groups of three.
 fn show_count(count: u64) -> String {
     let digits = count.to_string();
     let mut shown = String::with_capacity(digits.len() * 4 / 3);
@@ -321,8 +323,8 @@ fn show_count(count: u64) -> String {
     shown
 }
 
-/// Describes a value of the wrong type. `example` is TOML, or says how to write the value: `in
-/// quotes`.
+/// Describes the mistake of a value of the wrong type. `example` is a valid value in TOML, or says
+/// how to write the value, such as `in quotes`.
 fn wrong_type(value: &DeValue<'_>, wanted: &str, example: &str) -> Refused {
     let found = match value {
         DeValue::String(text) => format!("the text {text:?}"),

@@ -4,37 +4,39 @@
 
 use std::fmt;
 
-/// The most mistakes reported. A file with more is probably not a configuration.
+/// The most mistakes that are reported. A file with more is probably not a configuration.
 pub(super) const MISTAKES_MAX: usize = 100;
 
-/// One mistake.
+/// One mistake in a configuration file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mistake {
     /// The line of the file, counted from 1; `None` if something is missing.
     pub line: Option<usize>,
     /// The section and key, like `politeness.delay`; empty if the text is not TOML.
     pub key: String,
-    /// The value, why it is refused, and a fix.
+    /// The refused value, why it is refused, and a fix.
     pub text: String,
 }
 
 /// All mistakes of one file; at least one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mistakes {
-    /// The file's name, as given.
+    /// The name of the configuration file, as the operator gave it.
     pub file: String,
     /// The mistakes in order of line, those without a line last; only the first hundred if there
     /// are more.
     pub list: Vec<Mistake>,
 }
 
-/// Returns whether there are enough mistakes to stop looking: each takes a search in the file.
+/// Returns whether there are [`MISTAKES_MAX`] mistakes, so that looking for more can stop. Each one
+/// takes a search in the file.
 pub(super) fn suffice(mistakes: &[Mistake]) -> bool {
     mistakes.len() > MISTAKES_MAX
 }
 
 impl Mistakes {
-    /// The mistakes of `file`, sorted by line.
+    /// Creates the list of the mistakes of `file`, sorted by line and cut to the most that are
+    /// reported.
     pub(super) fn new(file: &str, mut list: Vec<Mistake>) -> Self {
         assert!(!list.is_empty(), "a list of mistakes is not empty");
         list.sort_by_key(|mistake| mistake.line.unwrap_or(usize::MAX));
@@ -69,8 +71,9 @@ impl fmt::Display for Mistakes {
 
 impl std::error::Error for Mistakes {}
 
-/// Returns the known name nearest to `typed`, if it is near enough: at most two letters, or a third
-/// of the letters, differ; or `typed` has the same words in any order, or is a prefix.
+/// Returns the known name nearest to `typed`; `None` if none is near enough. A name is near enough
+/// if at most two letters, or a third of the letters, differ, if `typed` has the same words in any
+/// order, or if `typed` is a prefix of it.
 pub(super) fn nearest<'a>(
     typed: &str,
     known: impl IntoIterator<Item = &'a str>,
@@ -83,9 +86,9 @@ pub(super) fn nearest<'a>(
         .map(|(_, name)| name)
 }
 
-/// Returns how far `typed` is from `name` in letters. The distance is reduced if `typed` consists
-/// of words of `name` and has its first one (`max_depth`, `pages` for `pages_max`), or is a prefix
-/// (`dir` for `directory`).
+/// Returns how far `typed` is from `name`, counted in letters. The distance is reduced if `typed`
+/// is a prefix (`dir` for `directory`), or if it has the first word of `name` and all its words are
+/// words of `name` (`max_depth`, `pages` for `pages_max`).
 pub(super) fn remoteness(typed: &str, name: &str) -> usize {
     const BEGINNING_MIN: usize = 3;
     let words = |text| str::split(text, ['_', '.']);
@@ -101,7 +104,8 @@ pub(super) fn remoteness(typed: &str, name: &str) -> usize {
     far
 }
 
-/// Returns the number of letters to insert, delete, replace, or swap with their neighbour.
+/// Returns the edit distance: the number of letters to insert, delete, replace, or swap with a
+/// neighbour.
 fn distance(from: &str, to: &str) -> usize {
     let (from, to): (Vec<char>, Vec<char>) =
         (from.chars().take(100).collect(), to.chars().collect());

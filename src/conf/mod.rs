@@ -40,7 +40,7 @@ use mistake::{MISTAKES_MAX, suffice};
 use toml::de::{DeTable, DeValue};
 use walk::{Walk, line_of};
 
-/// A configuration, section by section in the order of the URL's journey.
+/// A configuration, section by section in the order in which a URL passes through the crawler.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Conf {
     /// The section `[job]`.
@@ -94,15 +94,16 @@ pub struct Conf {
 }
 
 impl Conf {
-    /// Parses the text of a file. `file` is its name in messages.
+    /// Parses the text of a configuration file. `file` is its name in messages.
     ///
     /// # Errors
-    /// All mistakes of the file; only those of syntax if it is not TOML.
+    /// All mistakes of the file. If the text is not TOML, only the mistake of syntax.
     pub fn parse(text: &str, file: &str) -> Result<Self, Mistakes> {
         Self::read(text, file, change::mistakes)
     }
 
-    /// Parses a text. `more` looks for further mistakes in a configuration that has none so far.
+    /// Parses the text of a configuration. If it has no mistakes, `more` looks for contradictions
+    /// in the result. `file` is its name in messages.
     fn read(text: &str, file: &str, more: fn(&Self) -> Vec<Clash>) -> Result<Self, Mistakes> {
         let (root, errors) = DeTable::parse_recoverable(text);
         if !errors.is_empty() {
@@ -124,13 +125,13 @@ impl Conf {
         if mistakes.is_empty() { Ok(conf) } else { Err(Mistakes::new(file, mistakes)) }
     }
 
-    /// Returns whether a synthetic web is crawled: the lab's, or a simulated one.
+    /// Returns whether a synthetic web is crawled: that of the lab, or a simulated one.
     pub fn is_experiment(&self) -> bool {
         self.lab.is_some() || self.compare.is_some()
     }
 
-    /// Returns every key, in the order of the file; keys of experiments only if the configuration
-    /// has one.
+    /// Returns every key with its value, in the order of the file. Keys of experiments are included
+    /// only if the configuration is one of an experiment.
     pub fn keys(&self) -> Vec<Key> {
         let mut walk = Walk::listing();
         sections::walk(&mut self.clone(), &mut walk);
@@ -154,7 +155,7 @@ fn syntax(text: &str, error: &toml::de::Error) -> Mistake {
     Mistake { line, key: String::new(), text: format!("not TOML: {}", error.message()) }
 }
 
-/// Reports the unknown keys and sections of the file.
+/// Reports each key and section of the file that doesn't exist.
 fn unknown(text: &str, root: &DeTable<'_>, mistakes: &mut Vec<Mistake>) {
     let (lab, compare) = (Some(Lab::default()), Some(Compare::default()));
     let profile = Some(Profile::default());
@@ -189,7 +190,7 @@ fn unknown(text: &str, root: &DeTable<'_>, mistakes: &mut Vec<Mistake>) {
     }
 }
 
-/// Describes a top-level name that is not a section.
+/// Describes the mistake of a top-level name that is not a section.
 fn stray_section(name: &str, value: &DeValue<'_>, known: &[Key]) -> String {
     let homes = homes(name, known);
     if !value.is_table() && !homes.is_empty() {
@@ -201,7 +202,7 @@ fn stray_section(name: &str, value: &DeValue<'_>, known: &[Key]) -> String {
     }
 }
 
-/// Describes a key that its section doesn't have.
+/// Describes the mistake of a key that its section doesn't have.
 fn stray_key(section: &str, name: &str, known: &[Key]) -> String {
     let own = known.iter().filter(|key| key.section == section).map(|key| key.name);
     let homes = homes(name, known);
@@ -225,14 +226,15 @@ fn stray_key(section: &str, name: &str, known: &[Key]) -> String {
     }
 }
 
-/// Lists the sections that have a key of this name: `[a] or [b]`.
+/// Lists the sections that have a key of this name, as text: `[a] or [b]`.
 fn homes(name: &str, known: &[Key]) -> String {
     let sections = known.iter().filter(|key| key.name == name);
     let sections: Vec<String> = sections.map(|key| format!("[{}]", key.section)).collect();
     sections.join(" or ")
 }
 
-/// Reports contradictions, unless one of the keys concerned already has a mistake.
+/// Adds the contradictions to the mistakes. A contradiction is left out if one of its keys already
+/// has a mistake.
 fn report(clashes: Vec<Clash>, text: &str, root: &DeTable<'_>, mistakes: &mut Vec<Mistake>) {
     for clash in clashes {
         let is_wrong = |key: &str| mistakes.iter().any(|mistake| mistake.key == key);
@@ -243,7 +245,8 @@ fn report(clashes: Vec<Clash>, text: &str, root: &DeTable<'_>, mistakes: &mut Ve
     }
 }
 
-/// Returns the line of a key, or of its section if the key is absent, if there is one.
+/// Returns the line of a key, counted from 1. If the key is absent, returns the line of its
+/// section; `None` if that is absent too.
 fn find_line(text: &str, root: &DeTable<'_>, key: &str) -> Option<usize> {
     let (section, name) = key.split_once('.').unwrap_or((key, ""));
     let (heading, value) = root.get_key_value(section)?;

@@ -7,7 +7,7 @@ use std::net::{IpAddr, SocketAddr};
 const PLACEHOLDERS: [&str; 7] =
     ["example.com", "example.net", "example.org", "example", "invalid", "localhost", "test"];
 
-/// Checks a name that becomes part of file names.
+/// Checks that a text may become part of file names.
 pub(super) fn name(text: &str) -> Result<(), String> {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
     if text.is_empty() || text.len() > 64 || !text.bytes().all(fits) || text.starts_with('.') {
@@ -19,7 +19,7 @@ pub(super) fn name(text: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks a product token (RFC 9309).
+/// Checks the product token of a crawler (RFC 9309), the name by which robots.txt addresses it.
 pub(super) fn product(text: &str) -> Result<(), String> {
     let fits = |byte: u8| byte.is_ascii_alphabetic() || b"_-".contains(&byte);
     if text.is_empty() || text.len() > 64 || !text.bytes().all(fits) {
@@ -31,7 +31,8 @@ pub(super) fn product(text: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks the operator's contact. It may be empty, because a crawl of the lab needs none.
+/// Checks how the operator can be contacted. The text may be empty, because a crawl of the lab
+/// needs none.
 pub(super) fn contact(text: &str) -> Result<(), String> {
     if text.is_empty() {
         return Ok(());
@@ -141,7 +142,7 @@ pub(super) fn absolute(text: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks a host name, domain name or address, without a port.
+/// Checks a host name, a domain name or an IP address, each without a port.
 pub(super) fn host(text: &str) -> Result<(), String> {
     let wrong = || {
         format!(
@@ -171,7 +172,7 @@ pub(super) fn pattern(text: &str) -> Result<(), String> {
     })
 }
 
-/// Checks the name of a query parameter, which may end in `*`.
+/// Checks the name of a query parameter, which may end in `*` for all names that begin so.
 pub(super) fn param(text: &str) -> Result<(), String> {
     let stem = text.strip_suffix('*').unwrap_or(text);
     let fits = |byte: u8| byte.is_ascii_graphic() && !b"*&=#".contains(&byte);
@@ -195,7 +196,7 @@ pub(super) fn server(text: &str) -> Result<SocketAddr, String> {
     })
 }
 
-/// Checks a segment of a path, as in a URL.
+/// Checks one segment of a URL's path: the text between two slashes.
 pub(super) fn segment(text: &str) -> Result<(), String> {
     let fits = |byte: u8| byte.is_ascii_graphic() && !b"/?#\"".contains(&byte);
     if text.is_empty() || !text.bytes().all(fits) {
@@ -204,7 +205,7 @@ pub(super) fn segment(text: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks the name of a key with its section.
+/// Checks the name of a configuration key, written with its section: `section.key`.
 pub(super) fn key(text: &str) -> Result<(), String> {
     let whole = |(section, name): (&str, &str)| !section.is_empty() && !name.is_empty();
     if text.split_once('.').is_some_and(whole) {

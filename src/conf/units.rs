@@ -36,7 +36,7 @@ const SIZE_UNITS: [(&str, u64); 9] = [
 const COST_UNITS: [(&str, u64); 5] =
     [("s", 1_000_000_000_000), ("ms", 1_000_000_000), ("us", 1_000_000), ("ns", 1_000), ("ps", 1)];
 
-/// Parses `10s`, `500ms`, `1.5h`.
+/// Parses a duration such as `10s`, `500ms` or `1.5h`.
 pub(super) fn read_time(text: &str) -> Result<Duration, String> {
     match read_with_unit(text, &TIME_UNITS) {
         Ok(us) => Ok(Duration::from_micros(us)),
@@ -56,7 +56,7 @@ pub(super) fn read_time(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// Parses `64KiB`, `1GB`, `1.5MiB`, `512B`.
+/// Parses a size such as `64KiB`, `1GB`, `1.5MiB` or `512B`. Returns the number of bytes.
 pub(super) fn read_size(text: &str) -> Result<u64, String> {
     read_with_unit(text, &SIZE_UNITS).map_err(|bad| match bad {
         Bad::NoUnit(number) => format!(
@@ -72,13 +72,13 @@ pub(super) fn read_size(text: &str) -> Result<u64, String> {
     })
 }
 
-/// Prints a duration in the largest unit that represents it exactly, truncated to microseconds.
+/// Prints a duration, truncated to microseconds, in the largest unit in which it is a whole number.
 pub(super) fn show_time(time: Duration) -> String {
     let us = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
     if us == 0 { "0s".to_owned() } else { show_with_unit(us, &TIME_UNITS) }
 }
 
-/// Prints a size in the largest unit that represents it exactly.
+/// Prints a size in the largest unit in which it is a whole number.
 pub(super) fn show_size(bytes: u64) -> String {
     if bytes == 0 { "0B".to_owned() } else { show_with_unit(bytes, &SIZE_UNITS) }
 }
@@ -111,7 +111,7 @@ fn read_with_unit<'a>(text: &'a str, units: &[(&str, u64)]) -> Result<u64, Bad<'
     whole.checked_mul(scale).and_then(|sum| sum.checked_add(part)).ok_or(Bad::TooLarge)
 }
 
-/// Returns the fraction `0.digits` of `scale`, if it is a whole number.
+/// Returns `0.digits` times `scale`. The result must be a whole number, otherwise it is an error.
 fn read_fraction<'a>(digits: &str, scale: u64) -> Result<u64, Bad<'a>> {
     if digits.is_empty() {
         return Ok(0);
@@ -177,7 +177,7 @@ impl Cost {
         self.picoseconds.div_ceil(1_000)
     }
 
-    /// Parses `3ms`, `350ns`.
+    /// Parses a CPU time such as `3ms` or `350ns`.
     pub(super) fn read(text: &str) -> Result<Self, String> {
         let units = "ps, ns, us, ms and s";
         let read = read_with_unit(text, &COST_UNITS).map_err(|bad| match bad {
@@ -193,7 +193,7 @@ impl Cost {
     }
 }
 
-/// Prints the cost in the largest unit that represents it exactly.
+/// Prints the cost in the largest unit in which it is a whole number.
 impl fmt::Display for Cost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.picoseconds {
@@ -220,13 +220,13 @@ impl Decimal {
         self.thousandths
     }
 
-    /// Returns the number, rounded: for synthetic webs and for printing, never for decisions of a
-    /// crawl.
+    /// Returns the number, rounded to a float. It is used for synthetic webs and for printing,
+    /// never for decisions of a crawl.
     pub fn as_f64(self) -> f64 {
         f64::from(self.thousandths) / 1_000.0
     }
 
-    /// Parses `10`, `0.25`.
+    /// Parses a number such as `10` or `0.25`.
     pub(super) fn read(text: &str) -> Result<Self, String> {
         let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
         let digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());

@@ -1,23 +1,24 @@
 //! Walks over all keys, either to read a file into a [`super::Conf`] or to list every key with its
 //! value and description.
 //!
-//! Laws: a key that is absent keeps its default; so does one whose value is refused, which leaves a
-//! [`Mistake`]; the text that is listed for a value parses as that value.
+//! Laws: a key that is absent keeps its default value. A key whose value is refused also keeps its
+//! default, and a [`Mistake`] is recorded. The text that is listed for a value parses as that
+//! value.
 
 use super::kind::{Kind, Refused};
 use super::mistake::{Mistake, suffice};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// Lines of prose, each as it follows a comment mark.
+/// Lines of prose, each without the mark that makes it a comment in a file.
 pub type Prose = &'static [&'static str];
 
 /// A key of the configuration: its place in the file, its value, and its description.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Key {
-    /// The name of its section.
+    /// The name of the key's section.
     pub section: &'static str,
-    /// What the section is for.
+    /// What the section of the key is for.
     pub about: Prose,
     /// The name of the key in its section.
     pub name: &'static str,
@@ -42,7 +43,7 @@ pub enum Flag {
     Site,
 }
 
-/// A walk: the current section, and what is done at each key.
+/// A walk over all keys: the current section, and whether each key is read or listed.
 pub(super) struct Walk<'a> {
     section: &'static str,
     about: Prose,
@@ -54,7 +55,7 @@ enum Task<'a> {
     List(Vec<Key>),
 }
 
-/// A file that is being read.
+/// The configuration file that a walk reads.
 struct Reader<'a> {
     text: &'a str,
     root: &'a DeTable<'a>,
@@ -73,7 +74,7 @@ impl<'a> Walk<'a> {
         Self { section: "", about: &[], task: Task::List(Vec::new()) }
     }
 
-    /// Returns the mistakes found in the values read.
+    /// Returns the mistakes found in the values that the walk has read.
     pub(super) fn into_mistakes(self) -> Vec<Mistake> {
         match self.task {
             Task::Read(reader) => reader.mistakes,
@@ -81,7 +82,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Returns the keys listed.
+    /// Returns the keys that the walk has listed.
     pub(super) fn into_keys(self) -> Vec<Key> {
         match self.task {
             Task::Read(_) => Vec::new(),
@@ -89,12 +90,13 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Begins a section: the following keys belong to it.
+    /// Begins a section, to which the following keys belong.
     pub(super) fn section(&mut self, name: &'static str, about: Prose) {
         (self.section, self.about) = (name, about);
     }
 
-    /// Begins a section that may be absent. If the file has it, it starts with its defaults.
+    /// Begins a section that may be absent. If the file has the section, `place` is filled with its
+    /// default values. Returns the section, or `None` if it is absent.
     pub(super) fn optional<'p, T: Default>(
         &self,
         name: &str,
@@ -108,14 +110,15 @@ impl<'a> Walk<'a> {
         place.as_mut()
     }
 
-    /// Returns the value of a key in the file before the walk reaches it; `None` if it is absent or
-    /// not valid.
+    /// Returns the value of a key before the walk reaches that key; `None` if the key is absent
+    /// from the file or its value is not valid.
     pub(super) fn peek<T: 'static>(&self, section: &str, name: &str, kind: &Kind<T>) -> Option<T> {
         let Task::Read(reader) = &self.task else { return None };
         kind.read(reader.find(section, name)?.get_ref()).ok()
     }
 
-    /// Visits a key: reads it if the file has it, or lists it.
+    /// Visits a key: reads its value from the file if the walk reads and the file has the key, or
+    /// adds the key to the list if the walk lists keys.
     pub(super) fn key<T: 'static>(
         &mut self,
         name: &'static str,
@@ -158,7 +161,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Prints the keys as a file.
+/// Prints the keys with their values as a configuration file.
 pub(super) fn render(keys: &[Key]) -> String {
     let mut text = String::new();
     let mut section = "";
@@ -173,7 +176,8 @@ pub(super) fn render(keys: &[Key]) -> String {
     text
 }
 
-/// Prints the keys as a file that explains each of them: the manual, without its opening.
+/// Prints the keys as a configuration file that explains each of them: the manual
+/// (`conf/reference.toml`), without its opening.
 pub(super) fn manual(keys: &[Key]) -> String {
     let comment =
         |lines: &[&str]| lines.iter().map(|line| format!("#{line}\n")).collect::<String>();
@@ -195,7 +199,7 @@ pub(super) fn manual(keys: &[Key]) -> String {
     text
 }
 
-/// The manual's remark on a key that is fixed for the life of a job.
+/// The manual's remark on a key whose value can't change when a job is resumed.
 const KEPT: &str = " Fixed for the life of a job.";
 
 /// Returns the line of the byte at `offset`, counted from 1.

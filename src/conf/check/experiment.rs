@@ -5,7 +5,8 @@ use super::Reporter;
 use crate::conf::units::show_size;
 use crate::conf::{Compare, Conf, Decimal, Hostile, HostsFile, Over, Source, Web, Worth};
 
-/// Reports sections without an effect. `named` is whether the file has `[web]`, and `[sim]`.
+/// Reports sections that have no effect. `named` has two values: whether the file has the section
+/// `[web]`, and whether it has `[sim]`.
 pub(super) fn unused(conf: &Conf, named: [bool; 2], clash: &mut Reporter<'_>) {
     let [web, sim] = named;
     clash(
@@ -20,7 +21,7 @@ pub(super) fn unused(conf: &Conf, named: [bool; 2], clash: &mut Reporter<'_>) {
     );
 }
 
-/// Checks a crawl of a synthetic web.
+/// Checks the rules for a crawl of a synthetic web.
 pub(super) fn whole(conf: &Conf, clash: &mut Reporter<'_>) {
     places(conf, clash);
     graph(conf, clash);
@@ -93,7 +94,7 @@ fn shape(web: &Web, clash: &mut Reporter<'_>) {
     clash(web.graph.is_none() && web.pages < web.hosts, &["web.pages", "web.hosts"], &text);
 }
 
-/// Checks that the shares of one choice add up to at most one.
+/// Checks that the shares of each group of exclusive choices add up to at most one.
 fn shares(web: &Web, clash: &mut Reporter<'_>) {
     let mut choice = |keys: &'static [&'static str], shares: &[Decimal]| {
         let total = shares.iter().fold(0_u32, |sum, each| sum.saturating_add(each.thousandths()));
