@@ -1,4 +1,5 @@
-//! Runs the lab as a child process of a crawl: started before it, stopped with it.
+//! Runs the lab (a server of synthetic web sites) as a child process of a crawl: started before the
+//! crawl, stopped with it.
 //!
 //! The child is this program's `web` command with the same configuration. It prints its ports as
 //! one line of JSON; it exits when its standard input ends, so it can't outlive its crawl.
@@ -14,17 +15,18 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 
-/// A running lab.
+/// A running lab: the child process, and what it printed when it was ready.
 #[derive(Debug)]
 pub(crate) struct Lab {
     child: Child,
-    /// The child exits when this is closed.
+    /// The write end of the child's standard input; the child exits when it is closed.
     stdin: Option<ChildStdin>,
     ready: Value,
 }
 
-/// Starts the lab of a crawl if `conf` has a `[lab]`, and adapts `conf` to it. The lab of a crawl
-/// that resumes uses the ports it had before, because the crawl's URLs name them.
+/// Starts the lab of a crawl if `conf` has a `[lab]`, and adapts `conf` to it; returns `None` if
+/// `conf` has none. The lab of a resumed crawl uses the ports it had before, because the crawl's
+/// URLs name them.
 ///
 /// # Errors
 /// The lab doesn't start, or its ports can't be stored in `directory`.
@@ -52,8 +54,8 @@ pub(crate) fn lab_of(
 }
 
 impl Lab {
-    /// Starts the lab of the configuration at `path` and waits until it serves, on these `ports` if
-    /// any are given.
+    /// Starts the lab of the configuration at `path` and waits until it serves. It listens on
+    /// `ports` if they are given, else on free ones.
     ///
     /// # Errors
     /// The child could not be started, or exited before it was ready.
@@ -106,17 +108,17 @@ impl Lab {
         Ok(())
     }
 
-    /// Stops the lab.
+    /// Stops the lab and waits until its process has exited.
     pub(crate) fn end(self) {
         drop(self);
     }
 
-    /// Returns the CPU time that it has used so far, in microseconds.
+    /// Returns the CPU time that the lab has used so far, in microseconds.
     pub(crate) fn cpu_us(&self) -> Option<u64> {
         Some(signal::cpu_of_process_ns(self.child.id())? / 1_000)
     }
 
-    /// Returns the ports in its URLs.
+    /// Returns the ports in the URLs of the lab.
     ///
     /// # Errors
     /// The lab did not report them.
@@ -135,7 +137,8 @@ impl Lab {
 impl Drop for Lab {
     fn drop(&mut self) {
         drop(self.stdin.take());
-        // It exits by itself; waiting prevents a zombie process.
+        // The child exits by itself, since its standard input is closed; waiting prevents a zombie
+        // process.
         let _ = self.child.wait();
     }
 }

@@ -1,4 +1,5 @@
-//! Tests that the driver of the benches calls the frontier as the engine does, call by call.
+//! Tests that the driver of the benches (which calls the frontier without an engine) calls it as
+//! the engine does, call by call.
 //!
 //! An engine crawls a small simulated web, and the frontier records its calls. Then the driver
 //! takes the same steps at the same times: it receives the first call of each step, and must make
@@ -92,18 +93,19 @@ fn crawl(policy: &str, burst: &str, memory_bytes: Option<usize>) -> (Vec<Call>, 
     (calls::end(), frontier)
 }
 
-/// A driver that repeats the steps of an engine.
+/// A driver that repeats the steps of an engine, and what it has to remember between them.
 struct Twin {
     driver: Driver,
     disk: MemoryDisk,
     job: Option<QueuesJob>,
-    /// Servers whose robots.txt is known.
+    /// The numbers of the servers whose robots.txt is known.
     ruled: BTreeSet<u32>,
-    /// Servers on a visit.
+    /// The numbers of the servers on a visit: from being handed out by the frontier until finished.
     visited: BTreeSet<u32>,
 }
 
-/// Describes the first call in which the driver differs, if there is one.
+/// Repeats the steps behind the calls of `engine` with a driver of its own. Describes the first
+/// call in which the two differ; returns `None` if all calls are equal.
 fn differs(engine: &[Call], settings: Settings) -> Option<String> {
     calls::begin();
     let mut twin = Twin {
@@ -130,7 +132,8 @@ fn differs(engine: &[Call], settings: Settings) -> Option<String> {
 }
 
 impl Twin {
-    /// Takes the step that begins with the first of these calls; returns false if there is none.
+    /// Takes the step of the engine that begins with the first of `calls`; returns false if no step
+    /// begins with such a call.
     fn step(&mut self, calls: &[Call]) -> bool {
         let driver = &mut self.driver;
         match &calls[0] {
@@ -155,7 +158,7 @@ impl Twin {
                 driver.robots_known(id.0, *delay, *now);
             }
             Call::Finish(..) => return self.finish(calls),
-            // The candidate of the visit is given back before the visit ends.
+            // The engine gives the candidate of a visit back before it ends the visit.
             Call::GiveBack(..) => return self.finish(&calls[1..]),
             Call::SetParked(id, false, now) if !self.visited.contains(&id.0) => {
                 driver.close(id.0, *now);
@@ -225,8 +228,8 @@ fn the_driver_calls_what_the_engine_calls() {
     }
 }
 
-/// One call more or less within a step is noticed. A call that is a step by itself is repeated as
-/// often as the engine makes it, so it is not tested.
+/// Tests that one call more or less within a step is noticed. A call that is a step by itself is
+/// repeated as often as the engine makes it, so it is not tested.
 #[test]
 fn a_call_more_or_less_is_noticed() {
     let (calls, settings) = crawl("capability", "1", None);

@@ -12,14 +12,14 @@ const GRAPH_BYTES_MAX: usize = 16 << 30;
 /// The largest file of a link graph in bytes, compressed or not.
 const GRAPH_FILE_BYTES_MAX: u64 = 16 << 30;
 
-/// Returns the files that sections of the study name in `conf`, each with its key.
+/// Returns the files that the study's sections of `conf` name: the key of each, and its path.
 pub(crate) fn files_named(conf: &Conf) -> Vec<(&'static str, PathBuf)> {
     let files = conf.web.graph.iter().flat_map(|folder| graph_files(folder));
     files.map(|file| ("web.graph", file)).collect()
 }
 
 /// Returns the two files of a link graph: the number of links of each page, and the targets. Each
-/// may be compressed; an uncompressed one takes precedence.
+/// may be compressed (xz); if both forms exist, the uncompressed one is used.
 fn graph_files(folder: &Path) -> [PathBuf; 2] {
     ["outdeg.u32", "dst.u32"].map(|name| {
         let (plain, packed) = (folder.join(name), folder.join(format!("{name}.xz")));
@@ -27,7 +27,7 @@ fn graph_files(folder: &Path) -> [PathBuf; 2] {
     })
 }
 
-/// Reads the link graph in a folder.
+/// Reads the link graph in a folder and cuts it into hosts.
 pub(crate) fn graph(folder: &Path) -> Result<Graph, Failure> {
     let wrong = |place: &Path, why: &dyn std::fmt::Display| {
         Failure::new(Exit::Usage, format!("web.graph: {}: {why}", place.display()))

@@ -16,12 +16,12 @@ pub(crate) fn put(directory: &Path, name: &str, text: &str) -> Result<(), Failur
     fs::write(&path, text).map_err(|error| failed(&path, &error))
 }
 
-/// Returns the failure of a file that could not be written.
+/// Returns the failure to report for a file that could not be written.
 pub(crate) fn failed(path: &Path, error: &dyn Display) -> Failure {
     Failure::new(Exit::Disk, format!("{}: {error}", path.display()))
 }
 
-/// Wraps a text to lines of at most 100 columns, with a line end behind each.
+/// Wraps a text to lines of at most 100 columns, each followed by a line end.
 pub(crate) fn wrapped(text: &str) -> String {
     let mut lines = String::new();
     let mut column = 0;

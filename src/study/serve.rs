@@ -16,11 +16,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-/// How often the signal flags are checked.
+/// The time between two checks of the signals.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Serves the web of the configuration at `path`, on these ports for HTTP and HTTPS if any are
-/// given, until a signal or the end of standard input. Prints a line of JSON when it is ready, and
+/// Serves the web of the configuration at `path` until a signal or the end of standard input, on
+/// `ports` if they are given, else on free ones. Prints a line of JSON when it is ready, and
 /// another one with the totals at the end.
 ///
 /// # Errors
@@ -80,7 +80,7 @@ fn heed_signals(stop: &AtomicBool, done: &AtomicBool) -> io::Result<()> {
     Ok(())
 }
 
-/// Parses two ports of the command line.
+/// Parses the two ports (HTTP, HTTPS) given on the command line.
 pub(crate) fn ports(text: &str) -> Result<(u16, u16), String> {
     let ports = text.split_once(',').and_then(|(http, https)| {
         let port = |text: &str| text.parse().ok().filter(|port| *port > 0);

@@ -77,7 +77,8 @@ fn hostile_kinds(names: &[String]) -> Vec<Hostile> {
     Hostile::ALL.into_iter().filter(is_named).collect()
 }
 
-/// Returns the lab's settings; with `follow_stdin` the lab exits with its parent.
+/// Returns the lab's settings. With `follow_stdin` the lab exits when its standard input ends, and
+/// so with its parent process.
 pub fn lab(conf: &Conf, section: &Lab) -> lab::Settings {
     let file = |name: &str| section.directory.join(name);
     let tries = u32::from(conf.retries.retries_max) + 1;

@@ -5,17 +5,19 @@ use super::policy::Policy;
 use super::reading::Reading;
 use super::study::{Curves, Study};
 
-/// A curve: (logarithm of x, miss rate), ascending in x.
+/// A curve: its points (binary logarithm of x, miss rate), ascending in x.
 pub(super) type Line = Vec<(f64, f64)>;
 
-/// Returns CLOCK's miss rates of a stream over the logarithm of the size, divided by `share`.
+/// Returns a curve of CLOCK's miss rates on a stream. Its x is the logarithm of the cache size
+/// divided by `share`, the number of connections that share the cache (1: the size itself).
 pub(super) fn line(curves: &Curves, share: f64) -> Line {
     let point = |level: usize| (level as f64 - share.log2(), curves.rate(Policy::Clock, level));
     (0..curves.levels()).map(point).collect()
 }
 
-/// Returns how far curves are apart where all are defined: the mean and the maximum difference of
-/// their miss rates. `None` if they have no x in common.
+/// Returns how far curves are apart where all are defined: the mean and the maximum, over x, of the
+/// difference between the highest and the lowest miss rate. `None` if there is one curve only, or
+/// they have no x in common.
 pub(super) fn apart(lines: &[Line]) -> Option<(f64, f64)> {
     const STEPS: u32 = 400;
     let ends = |line: &Line| Some((line.first()?.0, line.last()?.0));
@@ -37,15 +39,15 @@ pub(super) fn apart(lines: &[Line]) -> Option<(f64, f64)> {
     Some((sum / f64::from(STEPS + 1), most))
 }
 
-/// Returns a line's height at an x between its ends.
+/// Returns a curve's miss rate at an x between its ends, interpolated.
 fn height(line: &Line, x: f64) -> f64 {
     let next = line.partition_point(|point| point.0 < x).clamp(1, line.len() - 1);
     let ((x0, y0), (x1, y1)) = (line[next - 1], line[next]);
     y0 + (y1 - y0) * ((x - x0) / (x1 - x0)).clamp(0.0, 1.0)
 }
 
-/// Returns where each curve falls to a miss rate, as logarithms of x; `None` if one never does, or
-/// begins below it.
+/// Returns where each curve falls to the miss rate `rate`, as logarithms of x; `None` if one of
+/// them never does, or begins at or below it.
 fn crossings(lines: &[Line], rate: f64) -> Option<Vec<f64>> {
     let crossing = |line: &Line| {
         let below = line.iter().position(|point| point.1 <= rate).filter(|at| *at > 0)?;
@@ -55,8 +57,9 @@ fn crossings(lines: &[Line], rate: f64) -> Option<Vec<f64>> {
     lines.iter().map(crossing).collect()
 }
 
-/// Returns the miss rate in the middle of the falls: halfway between the begin and the end of the
-/// critical regions, averaged.
+/// Returns the miss rate in the middle of the curves' falls: for each trace, halfway between the
+/// miss rates at the begin and the end of its critical region; of these, the mean. `None` if a
+/// trace has no such region.
 fn middle(studies: &[Study]) -> Option<f64> {
     let of = |study: &Study| {
         let Reading { critical, rates, .. } = Reading::of(&study.full);
@@ -105,14 +108,15 @@ pub(super) fn text(studies: &[Study]) -> Option<String> {
     Some(text)
 }
 
-/// Returns the ratio of the largest to the smallest, of logarithms.
+/// Returns how many times the largest number is the smallest, given their binary logarithms.
 fn times(logarithms: &[f64]) -> f64 {
     let least = logarithms.iter().copied().fold(f64::INFINITY, f64::min);
     let most = logarithms.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     (most - least).exp2()
 }
 
-/// Says which of the two factors makes the curves more alike, and whether by much.
+/// Says whether the entries per connection make the curves more alike than the size does: ratios of
+/// the largest to the smallest of each (`shares`, `sizes`) are compared.
 fn verdict(sizes: f64, shares: f64) -> &'static str {
     match shares.log2() / sizes.log2().max(f64::MIN_POSITIVE) {
         ratio if ratio <= 0.25 => "There the entries per connection decide.",

@@ -11,10 +11,10 @@ use crate::study::report::chart::{Chart, Mark, Series};
 use crate::study::report::number::{Format, grouped};
 use crate::study::report::scale::Axis;
 
-/// A figure and its file.
+/// A figure and the name of its file.
 #[derive(Debug)]
 pub(super) struct Drawn {
-    /// The file's name without extension.
+    /// The name of the file without extension.
     pub(super) file: String,
     /// The figure.
     pub(super) chart: Chart,
@@ -35,8 +35,8 @@ pub(super) fn of_trace(study: &Study, asked: &Asked) -> Vec<Drawn> {
     drawn
 }
 
-/// Draws CLOCK on all traces: over the size and over entries per connection (figures 6 to 9 of the
-/// paper).
+/// Draws CLOCK's miss rates on all traces: over the size, and over entries per connection (figures
+/// 6 to 9 of the paper).
 pub(super) fn of_all(studies: &[Study]) -> Vec<Drawn> {
     let mut drawn = Vec::new();
     for (name, short) in [FULL, CROSS] {

@@ -10,7 +10,7 @@ use crate::study::output;
 use crate::study::report::html::{Block, Figure, Page};
 use std::path::Path;
 
-/// Writes all files into `directory`.
+/// Writes all files of a study into `directory`.
 ///
 /// # Errors
 /// The first file that could not be written, with its name.
@@ -86,7 +86,7 @@ fn lead(studies: &[Study], asked: &Asked) -> String {
     )
 }
 
-/// Explanations of the terms, for the end of the report.
+/// Explanations of terms such as the policies and the critical region, for the end of the report.
 const HOW: &str = "\
     INFINITE is a cache with room for all: its misses are the first links to each URL. MIN \
     knows the future and evicts the URL whose next link is last. LRU evicts the one whose last \

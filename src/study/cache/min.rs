@@ -19,13 +19,13 @@
 use super::misses::{Hits, Misses, WINDOWS, window};
 use std::collections::BinaryHeap;
 
-/// The next link of a URL that has none.
+/// The position of the next link, for a URL that is not linked again.
 const NEVER: u32 = u32::MAX;
-/// The ring of a URL that is in no cache.
+/// The ring number of a URL that is in no cache.
 const NOWHERE: u8 = u8::MAX;
 
-/// Returns the misses of MIN. `links` are URLs as numbers below `urls`; calls `progress` with
-/// numbers of links as they are done.
+/// Returns the misses of MIN at `levels` cache sizes. `links` are URLs as numbers below `urls`.
+/// Calls `progress` with the number of links done since the last call.
 pub(super) fn min(links: &[u32], urls: usize, levels: usize, progress: &dyn Fn(usize)) -> Misses {
     let mut hits = Hits::new(links.len(), levels);
     let next = next_links(links, urls);
@@ -42,7 +42,7 @@ pub(super) fn min(links: &[u32], urls: usize, levels: usize, progress: &dyn Fn(u
     hits.misses()
 }
 
-/// Returns for each link the position of the next one to the same URL.
+/// Returns for each link the position of the next link to the same URL; [`NEVER`] if there is none.
 fn next_links(links: &[u32], urls: usize) -> Vec<u32> {
     let mut next = vec![NEVER; links.len()];
     let mut last = vec![NEVER; urls];
@@ -54,18 +54,18 @@ fn next_links(links: &[u32], urls: usize) -> Vec<u32> {
     next
 }
 
-/// The caches of all sizes; each ring leaves out the smaller caches.
+/// The caches of all sizes. Each ring has what its cache holds and the next smaller one doesn't.
 #[derive(Debug)]
 struct Rings {
     rings: Vec<Ring>,
-    /// The ring and the next link of each URL.
+    /// For each URL the number of its ring, and the position of its next link.
     places: Vec<(u8, u32)>,
 }
 
-/// What a cache holds in addition to the next smaller one.
+/// What a cache holds that the next smaller one doesn't.
 #[derive(Debug)]
 struct Ring {
-    /// A heap by next link, with stale entries.
+    /// A heap of (next link, URL), the last next link on top, stale entries included.
     heap: BinaryHeap<(u32, u32)>,
     held: usize,
     room: usize,
@@ -87,8 +87,8 @@ impl Rings {
             self.places[url as usize].0 = NOWHERE;
             self.rings[level].held -= 1;
         }
-        // The entry evicted from the smaller caches; at first the URL itself, which takes the one
-        // entry of the smallest.
+        // The entry that the smaller caches evict: at first the URL itself, which then takes the
+        // one entry of the smallest cache.
         let mut moving = (next, url);
         for level in 0..self.rings.len() {
             if self.rings[level].held < self.rings[level].room {
@@ -96,7 +96,7 @@ impl Rings {
                 return hit;
             }
             let farthest = self.farthest(level);
-            // The innermost ring always takes the URL itself.
+            // The innermost ring always takes the URL of the link.
             if level == 0 || farthest > moving {
                 self.rings[level].heap.pop();
                 self.rings[level].held -= 1;
@@ -104,7 +104,7 @@ impl Rings {
                 moving = farthest;
             }
         }
-        // The largest cache evicts it.
+        // The largest cache evicts the entry.
         self.places[moving.1 as usize].0 = NOWHERE;
         hit
     }
@@ -120,14 +120,14 @@ impl Rings {
         }
     }
 
-    /// Returns the entry of a full ring whose next link is last; it is never stale, because those
-    /// have passed.
+    /// Returns the entry of a full ring whose next link is last. It is never stale: the next links
+    /// of stale entries have passed, so they are smaller.
     fn farthest(&self, level: usize) -> (u32, u32) {
         *self.rings[level].heap.peek().expect("a full ring has entries")
     }
 }
 
-/// Whether an entry of a heap is in its ring, and not stale.
+/// Whether an entry of a heap is valid: its URL is in the ring `level`, and has this next link.
 fn is_held(places: &[(u8, u32)], level: usize, (next, url): (u32, u32)) -> bool {
     let (ring, of) = places[url as usize];
     usize::from(ring) == level && of == next

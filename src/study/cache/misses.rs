@@ -1,22 +1,23 @@
 //! The misses of a replay, by cache size and by time.
 //!
 //! Sizes are powers of two and are identified by their logarithm, the *level*: level 10 is a cache
-//! of 1,024 entries. Time is counted in links: a stream is divided into [`WINDOWS`] windows of
-//! equal length, so that every curve over time is available for every size.
+//! of 1,024 entries. Time is counted in links: a stream (the links of a trace, in order) is divided
+//! into [`WINDOWS`] windows of equal length, so that every curve over time is available for every
+//! size.
 
 use std::ops::Range;
 
-/// The number of windows of a stream.
+/// The number of windows that a stream is divided into.
 pub(super) const WINDOWS: usize = 100;
 
-/// Misses in each window, one entry per level, smallest cache first.
+/// The misses of a policy in each window: one entry per level, smallest cache first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Misses {
     levels: Vec<[u32; WINDOWS]>,
 }
 
 impl Misses {
-    /// Creates misses from the counts of each level.
+    /// Creates the misses from the counts of each level, smallest cache first.
     pub(super) fn of_levels(levels: Vec<[u32; WINDOWS]>) -> Self {
         Self { levels }
     }
@@ -41,23 +42,24 @@ impl Misses {
 /// a level hits at all higher levels.
 #[derive(Clone, Debug)]
 pub(super) struct Hits {
-    /// Links whose lowest hit is at this level, in each window.
+    /// For each level, the number of links in each window that hit at this level, but at no lower
+    /// one.
     from: Vec<[u32; WINDOWS]>,
     links: usize,
 }
 
 impl Hits {
-    /// Creates a counter without hits for a stream of so many links.
+    /// Creates a counter without hits for a stream of `links` links.
     pub(super) fn new(links: usize, levels: usize) -> Self {
         Self { from: vec![[0; WINDOWS]; levels], links }
     }
 
-    /// Counts a link that hits from this level on.
+    /// Counts a link in `window` that hits at `level` and at all higher levels.
     pub(super) fn add(&mut self, window: usize, level: usize) {
         self.from[level][window] += 1;
     }
 
-    /// Returns the misses: all links that don't hit.
+    /// Returns the misses at each level: all links that don't hit there.
     pub(super) fn misses(&self) -> Misses {
         let mut left: [u32; WINDOWS] = std::array::from_fn(|at| {
             u32::try_from(window(self.links, at).len()).expect("a stream has fewer than 2^32")
@@ -73,7 +75,7 @@ impl Hits {
     }
 }
 
-/// Returns the links of a window.
+/// Returns the range of the links in window number `at`, for a stream of `links` links.
 pub(super) fn window(links: usize, at: usize) -> Range<usize> {
     let edge = |at: usize| {
         let edge = links as u128 * at as u128 / WINDOWS as u128;
@@ -82,7 +84,7 @@ pub(super) fn window(links: usize, at: usize) -> Range<usize> {
     edge(at)..edge(at + 1)
 }
 
-/// Returns the smallest level whose cache has room for this many entries, at least one.
+/// Returns the smallest level whose cache has room for `entries` entries, or for one if that is 0.
 pub(super) fn level_of(entries: usize) -> usize {
     entries.next_power_of_two().trailing_zeros() as usize
 }

@@ -86,8 +86,8 @@ fn power_of_two(text: &str) -> Result<u64, String> {
 }
 
 impl Asked {
-    /// Returns the level that is shown over time: the largest there is, if a larger one is asked
-    /// for.
+    /// Returns the level that is shown over time: the one asked for, but at most the largest there
+    /// is.
     fn level(&self, curves: &Curves) -> usize {
         let asked = self.size.map(|entries| entries.trailing_zeros() as usize);
         asked.unwrap_or_else(|| reading::Reading::of(curves).enough).min(curves.levels() - 1)
@@ -100,7 +100,7 @@ impl Asked {
     }
 }
 
-/// Replays the traces and writes the report.
+/// Replays the traces that `asked` names and writes the report.
 ///
 /// # Errors
 /// What kept it from finishing, with its exit code.
@@ -122,7 +122,7 @@ pub fn run(asked: &Asked) -> Result<Exit, Failure> {
     Ok(Exit::Finished)
 }
 
-/// Studies all traces, one after the other.
+/// Reads and studies all traces, one after the other.
 fn studies(asked: &Asked, watch: &Watch) -> Result<Vec<Study>, Failure> {
     let cores = thread::available_parallelism().map_or(1, usize::from);
     let asked_for = asked.threads.and_then(|threads| usize::try_from(threads).ok());
@@ -136,8 +136,9 @@ fn studies(asked: &Asked, watch: &Watch) -> Result<Vec<Study>, Failure> {
     studies.collect()
 }
 
-/// Names each trace after its file, or after its job where all files have the same name; in letters
-/// that every file system accepts, and no two names equal.
+/// Returns a name for each trace: that of its file or, if the file is called `trace` as in every
+/// job, that of its job. Names have only letters that every file system accepts, and no two are
+/// equal.
 fn names(traces: &[PathBuf]) -> Vec<String> {
     let mut taken = BTreeSet::new();
     let name = |path: &PathBuf| {

@@ -9,20 +9,20 @@ use super::stream::Stream;
 use super::{min, stack};
 use crate::seen::cache::{Cache, Replacement};
 
-/// How a cache chooses the entry to evict.
+/// How a full cache chooses the entry to evict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Policy {
-    /// None: it has room for all. The lower bound of misses.
+    /// It evicts nothing: it has room for all URLs. Its misses are a lower bound.
     Infinite,
-    /// The URL whose next link is last: the optimum, which needs to know the future.
+    /// It evicts the URL whose next link is last: the optimum, which needs to know the future.
     Min,
-    /// The URL whose last link is oldest.
+    /// It evicts the URL whose last link is oldest.
     Lru,
-    /// An approximation of LRU with one bit per entry.
+    /// It approximates LRU with one bit per entry.
     Clock,
-    /// A random one.
+    /// It evicts a random entry.
     Random,
-    /// None, and it inserts nothing: it holds the most frequent URLs of the whole stream from the
+    /// It evicts and inserts nothing: it holds the most frequent URLs of the whole stream from the
     /// start, without counting misses for them.
     Static,
 }
@@ -32,7 +32,8 @@ impl Policy {
     pub(super) const ALL: [Self; 6] =
         [Self::Infinite, Self::Min, Self::Lru, Self::Clock, Self::Random, Self::Static];
 
-    /// Returns the paper's name of the policy.
+    /// Returns the name of the policy in the paper (Broder, Najork, Wiener: Efficient URL Caching,
+    /// 2003).
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Infinite => "INFINITE",
@@ -48,9 +49,9 @@ impl Policy {
 /// A part of the work on a stream that can run by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Job {
-    /// A policy at all sizes.
+    /// The replay of a policy that handles all cache sizes in one pass.
     Whole(Policy),
-    /// CLOCK or RANDOM at one level.
+    /// The replay of CLOCK or RANDOM at one level: a cache of 2^level entries.
     Sized(Replacement, usize),
 }
 
@@ -66,8 +67,8 @@ impl Job {
         jobs
     }
 
-    /// Runs the job. Calls `progress` with numbers of links as they are done, `stream.links` in
-    /// total.
+    /// Runs the job. Calls `progress` with the number of links done since the last call;
+    /// `stream.links` in total.
     pub(super) fn run(self, stream: &Stream, progress: &dyn Fn(usize)) -> Misses {
         let (links, urls, levels) = (&stream.links, stream.urls(), stream.levels());
         match self {
@@ -86,10 +87,12 @@ impl Job {
     }
 }
 
-/// The seed of RANDOM's draws: the same for every replay.
+/// The seed of RANDOM's draws, the same for every replay.
 const SEED: u64 = 2_003;
 
-/// Returns the misses by window of a cache that receives one link after the other.
+/// Returns the misses in each window of a cache that gets one link after the other: `touch`
+/// receives the URL's number and returns whether it hits. Calls `progress` with the number of links
+/// done since the last call.
 pub(super) fn replay(
     links: &[u32],
     touch: &mut impl FnMut(u32) -> bool,
@@ -106,8 +109,8 @@ pub(super) fn replay(
     misses
 }
 
-/// Returns the misses of an unlimited cache: numbers are assigned in the order of first links, so
-/// the new ones miss.
+/// Returns the misses of an unlimited cache. URLs are numbered in the order of their first links,
+/// so a link misses if its number is new.
 fn infinite(links: &[u32], levels: usize, progress: &dyn Fn(usize)) -> Misses {
     let mut known = 0;
     let mut is_known = |url| {
@@ -118,8 +121,9 @@ fn infinite(links: &[u32], levels: usize, progress: &dyn Fn(usize)) -> Misses {
     Misses::of_levels(vec![replay(links, &mut is_known, progress); levels])
 }
 
-/// Returns the misses of a cache that holds the most frequent URLs from the start: a URL hits from
-/// the size on at which it is among them. Among equally frequent ones the first linked counts more.
+/// Returns the misses of caches that hold the most frequent URLs from the start: a URL hits in the
+/// smallest cache that holds it, and in all larger ones. Of equally frequent URLs, the one linked
+/// first takes precedence.
 fn fixed(links: &[u32], urls: usize, levels: usize, progress: &dyn Fn(usize)) -> Misses {
     let mut counts = vec![0_u32; urls];
     links.iter().for_each(|url| counts[*url as usize] += 1);

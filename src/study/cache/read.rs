@@ -1,4 +1,5 @@
-//! Reads a trace from its file: its two streams, and statistics that need no cache.
+//! Reads a trace from its file: its two streams of links (all of them, and those that lead to
+//! another process), and statistics that need no cache.
 
 use super::stream::{Numbers, Stream};
 use super::watch::Watch;
@@ -10,15 +11,15 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-/// Bytes read at once.
+/// The number of bytes read from a file at once.
 const BLOCK_BYTES: usize = 1 << 20;
 
-/// A trace in memory.
+/// A trace in memory: its streams and statistics.
 #[derive(Debug)]
 pub(super) struct Traced {
-    /// All links.
+    /// The stream of all links.
     pub(super) full: Stream,
-    /// Links that lead to another process than their page's.
+    /// The stream of links that lead to another process than that of their page.
     pub(super) cross: Stream,
     /// Statistics of the trace.
     pub(super) facts: Facts,
@@ -29,41 +30,41 @@ pub(super) struct Traced {
 pub(super) struct Facts {
     /// The number of pages.
     pub(super) pages: u64,
-    /// The number of their servers.
+    /// The number of servers that the pages came from.
     pub(super) servers: usize,
     /// The number of hosts of pages and links.
     pub(super) hosts: usize,
     /// The number of links.
     pub(super) links: u64,
-    /// Seconds from the first page to the last.
+    /// Seconds from the first page scanned to the last.
     pub(super) seconds: f64,
-    /// Links per page: mean and median over pages that have any.
+    /// Links per page: mean and median, over pages that have any.
     pub(super) per_page: (f64, f64),
-    /// Distinct links per page: mean and median.
+    /// Distinct links per page: mean and median, over pages that have any.
     pub(super) unique_per_page: (f64, f64),
-    /// Links that stay on their page's host.
+    /// The number of links that stay on their page's host.
     pub(super) local: u64,
-    /// Links by where their URL was linked before.
+    /// The number of links by where their URL was linked before.
     pub(super) origins: Origins,
-    /// The mean number of connections on a visit when a page was scanned.
+    /// The mean number of connections on a visit to a server at the time a page was scanned.
     pub(super) busy: f64,
-    /// The mean number of parked connections.
+    /// The mean number of parked connections (kept open between visits) at that time.
     pub(super) parked: f64,
     /// The damage at which reading the trace stopped; `None` if it was read to its end.
     pub(super) broken: Option<Broken>,
 }
 
-/// Links by where their URL was linked last. A URL that was never linked before is new to every
-/// cache.
+/// The number of links, by where their URL was linked last. A URL that was never linked before is
+/// new to every cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Origins {
-    /// Nowhere.
+    /// Links whose URL was not linked before.
     pub(super) new: u64,
-    /// On the same page.
+    /// Links whose URL was last linked on the same page.
     pub(super) page: u64,
-    /// On another page of the same host.
+    /// Links whose URL was last linked on another page of the same host.
     pub(super) host: u64,
-    /// On a page of another host.
+    /// Links whose URL was last linked on a page of another host.
     pub(super) elsewhere: u64,
 }
 
@@ -134,7 +135,7 @@ pub(super) fn look(path: &Path) -> Result<(), Failure> {
     begun.map_err(|broken| cannot(&no_trace(&broken)))
 }
 
-/// Describes what is wrong with the beginning of a file.
+/// Describes why a file does not begin as a trace does.
 fn no_trace(broken: &Broken) -> String {
     match broken.flaw {
         Flaw::Version(_) => broken.to_string(),
@@ -142,23 +143,23 @@ fn no_trace(broken: &Broken) -> String {
     }
 }
 
-/// What is known while a trace is read.
+/// What has been counted of a trace while it is read.
 #[derive(Debug)]
 struct Gathered {
     processes: u64,
     full: Stream,
     cross: Stream,
     numbers: Numbers,
-    /// By number in the full stream: the number in the cross stream, and the page and host of the
-    /// last link.
+    /// For each URL of the full stream, by its number: its number in the cross stream, or [`NONE`].
     cross_numbers: Vec<u32>,
     last: Vec<(u32, u32)>,
     hosts: Set<u32>,
     servers: Set<u32>,
     origins: Origins,
     local: u64,
-    /// Links of each page that has any, and its distinct links.
+    /// The number of links of each page that has any.
     counts: Vec<u32>,
+    /// The number of distinct links of each page that has any.
     unique: Vec<u32>,
     pages: u64,
     times_us: Option<(u64, u64)>,
@@ -166,7 +167,7 @@ struct Gathered {
     parked: u64,
 }
 
-/// The number of a URL that is not in the cross stream.
+/// Instead of a number in the cross stream: the URL is not in it.
 const NONE: u32 = u32::MAX;
 
 impl Gathered {
@@ -211,7 +212,8 @@ impl Gathered {
         }
     }
 
-    /// Adds a link; returns whether it is the page's first to its URL.
+    /// Adds a link of `page`, the page with this number, to the streams and statistics. Returns
+    /// whether it is the page's first link to its URL.
     fn link(&mut self, number: u32, page: &Page, fingerprint: u64, host: u32) -> bool {
         let (url, is_new) = self.numbers.add(&mut self.full, fingerprint);
         if is_new {
@@ -263,7 +265,8 @@ impl Gathered {
     }
 }
 
-/// Returns the process of a host: hosts are distributed evenly by their hash.
+/// Returns the number of the process that crawls a host. Hosts are distributed evenly over
+/// `processes` by their hash.
 fn process_of(host: u32, processes: u64) -> u64 {
     (u64::from(host) * processes) >> 32
 }

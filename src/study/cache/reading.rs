@@ -13,32 +13,32 @@ use super::policy::Policy;
 use super::study::Curves;
 use crate::study::report::number::{bytes, grouped};
 
-/// A doubling that reduces the miss rate by less than this is flat.
+/// A doubling of the size that reduces the miss rate by less than this share of the links is flat.
 pub(super) const FLAT: f64 = 0.02;
-/// Fewer doublings are not a plateau.
+/// The least number of flat doublings in a row that are a plateau.
 const PLATEAU: usize = 2;
-/// The miss rate aimed at.
+/// The miss rate aimed at, as a share of the links.
 pub(super) const GOAL: f64 = 0.2;
-/// No cache gets below the floor: this many times the floor is near enough.
+/// The factor of the floor that is near enough to it, since no cache gets below the floor.
 pub(super) const NEAR_FLOOR: f64 = 1.1;
 
-/// The interpretation of a curve.
+/// The interpretation of a curve of miss rates.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Reading {
-    /// First and last level of the plateau.
+    /// First and last level (binary logarithm of the size) of the plateau; `None` if there is none.
     pub(super) plateau: Option<(usize, usize)>,
     /// First and last level of the critical region; `None` if the miss rate never falls.
     pub(super) critical: Option<(usize, usize)>,
     /// The miss rate of an unlimited cache.
     pub(super) floor: f64,
-    /// The level that suffices.
+    /// The level of the size that suffices.
     pub(super) enough: usize,
-    /// Miss rates by level.
+    /// The miss rate at each level.
     pub(super) rates: Vec<f64>,
 }
 
 impl Reading {
-    /// Interprets CLOCK's curve.
+    /// Interprets the curve of CLOCK's miss rates.
     pub(super) fn of(curves: &Curves) -> Self {
         let rates = (0..curves.levels()).map(|level| curves.rate(Policy::Clock, level));
         Self::of_rates(rates.collect(), curves.floor())
@@ -54,7 +54,8 @@ impl Reading {
         Self { plateau: flattest(&drops[..before]), critical, floor, enough, rates }
     }
 
-    /// Returns the interpretation in words. `connections` is the number that share the cache.
+    /// Returns the interpretation in words. `connections` is the number of connections that share
+    /// the cache.
     pub(super) fn text(&self, connections: f64) -> String {
         let percent = |level: usize| format!("{:.1}%", 100.0 * self.rates[level]);
         let mut sentences = Vec::new();
@@ -90,8 +91,9 @@ impl Reading {
     }
 }
 
-/// Returns the run of levels in which each doubling reduces the rate at least half as much as the
-/// best one.
+/// Returns the first and last level of the steepest region: the doubling that reduces the miss rate
+/// most, and its neighbours as long as each reduces it at least half as much. `drops` has the
+/// reduction by each doubling.
 fn steepest(drops: &[f64]) -> Option<(usize, usize)> {
     let steep = |most: usize, at: &usize| if drops[*at] > drops[most] { *at } else { most };
     let most = (1..drops.len()).fold(0, |most, at| steep(most, &at));
@@ -104,7 +106,8 @@ fn steepest(drops: &[f64]) -> Option<(usize, usize)> {
     Some((from, to + 1))
 }
 
-/// Returns the longest run of levels in which each doubling is flat; the last of equally long ones.
+/// Returns the first and last level of the longest run of flat doublings; of equally long runs, the
+/// last one. `drops` has the reduction by each doubling.
 fn flattest(drops: &[f64]) -> Option<(usize, usize)> {
     let (mut best, mut from) = (None, 0);
     for (at, drop) in drops.iter().enumerate() {

@@ -9,12 +9,12 @@ use crate::study::output::wrapped;
 use crate::study::report::table::{Cell, Column, Table};
 use std::path::Path;
 
-/// The stream of all links: its name for people and for programs.
+/// The name of the stream of all links: for people, and for programs.
 pub(super) const FULL: (&str, &str) = ("all links", "full");
-/// The stream of links to other processes.
+/// The name of the stream of links to other processes: for people, and for programs.
 pub(super) const CROSS: (&str, &str) = ("links across", "cross");
 
-/// Returns the streams of a study that have links.
+/// Returns those streams of a study that have links: their names and their results.
 pub(super) fn streams(study: &Study) -> Vec<((&'static str, &'static str), &Curves)> {
     let cross = study.cross.as_ref().map(|curves| (CROSS, curves));
     [Some((FULL, &study.full)), cross].into_iter().flatten().collect()
@@ -64,7 +64,7 @@ pub(super) const TRACES_LEGEND: &str = "\
     were linked last on the same page, on another page of the same host, or on another host. \
     connections: on a visit when a page was scanned; parked: kept open between visits.";
 
-/// Returns the miss rates of a stream by size.
+/// Returns a table of the miss rates of a stream, a row for each size.
 pub(super) fn rates(study: &Study, name: &str, curves: &Curves) -> Table {
     let mut header = vec![Column::number("entries", ""), Column::number("per connection", "")];
     header.extend(Policy::ALL.map(|policy| Column::number(policy.name(), "%")));
@@ -87,7 +87,7 @@ pub(super) fn rates(study: &Study, name: &str, curves: &Curves) -> Table {
     Table { caption, header, rows: (0..curves.levels()).map(row).collect() }
 }
 
-/// Returns every miss count, for programs.
+/// Returns a table of every miss count of every stream, for programs.
 pub(super) fn all_misses(studies: &[Study]) -> Table {
     let mut header = ["trace", "stream", "policy"].map(Column::text).to_vec();
     header.extend(
@@ -112,7 +112,7 @@ pub(super) fn all_misses(studies: &[Study]) -> Table {
     Table { caption: String::new(), header, rows }
 }
 
-/// Returns the misses over time at the selected size, for programs.
+/// Returns a table of the misses in each window of links at the selected cache size, for programs.
 pub(super) fn over_time(studies: &[Study], asked: &Asked) -> Table {
     let mut header = ["trace", "stream", "policy"].map(Column::text).to_vec();
     header.extend(["entries", "window", "links", "misses"].map(|name| Column::number(name, "")));
@@ -137,7 +137,8 @@ pub(super) fn over_time(studies: &[Study], asked: &Asked) -> Table {
     Table { caption: String::new(), header, rows }
 }
 
-/// Visits every point of every curve: study, names of the stream, stream, policy, level.
+/// Visits every point of every curve: the study, the names of the stream, the results of the
+/// stream, the policy, and the level.
 fn each(
     studies: &[Study],
 ) -> impl Iterator<Item = (&Study, (&'static str, &'static str), &Curves, Policy, usize)> {
@@ -150,7 +151,7 @@ fn each(
     })
 }
 
-/// Returns the text that is printed at the end.
+/// Returns the text that the command prints at the end.
 pub(super) fn text(studies: &[Study], asked: &Asked, report: &Path) -> String {
     let mut text = traces(studies).text();
     text.push('\n');

@@ -10,12 +10,12 @@
 
 use super::misses::{Hits, Misses, WINDOWS, level_of, window};
 
-/// Words of 64 bits in a block.
+/// The number of 64-bit words in a block.
 const BLOCK_WORDS: usize = 8;
 const BLOCK_BITS: usize = 64 * BLOCK_WORDS;
 
-/// Returns the misses of LRU. `links` are URLs as numbers below `urls`; calls `progress` with
-/// numbers of links as they are done.
+/// Returns the misses of LRU at `levels` cache sizes. `links` are URLs as numbers below `urls`.
+/// Calls `progress` with the number of links done since the last call.
 pub(super) fn lru(links: &[u32], urls: usize, levels: usize, progress: &dyn Fn(usize)) -> Misses {
     const NEVER: u32 = u32::MAX;
     let mut hits = Hits::new(links.len(), levels);
@@ -38,11 +38,12 @@ pub(super) fn lru(links: &[u32], urls: usize, levels: usize, progress: &dyn Fn(u
     hits.misses()
 }
 
-/// A set of positions that can count those behind a given one.
+/// A set of positions that can count those behind a given position.
 #[derive(Debug)]
 struct Places {
     words: Vec<u64>,
-    /// A Fenwick tree: entry i counts the blocks that its lowest bit spans, up to block i - 1.
+    /// A Fenwick tree over blocks of bits: entry i has the number of set bits in the k blocks
+    /// before block i, where k is the value of the lowest set bit of i.
     blocks: Vec<u32>,
     count: usize,
 }
@@ -65,7 +66,7 @@ impl Places {
         self.count -= 1;
     }
 
-    /// Adds to a block's count with wrap-around: `u32::MAX` subtracts one.
+    /// Adds `by` to the count of a block, with wrap-around: `u32::MAX` subtracts one.
     fn change(&mut self, block: usize, by: u32) {
         let mut at = block + 1;
         while at < self.blocks.len() {
@@ -74,10 +75,10 @@ impl Places {
         }
     }
 
-    /// Counts the positions behind this one, itself excluded.
+    /// Returns the number of positions in the set that are behind `place`.
     fn behind(&self, place: usize) -> usize {
         let (word, block) = (place / 64, place / BLOCK_BITS);
-        // Bits behind the position are shifted out.
+        // The shift removes the bits behind the position.
         let mut up_to = (self.words[word] << (63 - place % 64)).count_ones() as usize;
         for word in &self.words[block * BLOCK_WORDS..word] {
             up_to += word.count_ones() as usize;

@@ -7,35 +7,35 @@
 use super::misses::level_of;
 use crate::ground::map::Map;
 
-/// A stream of links.
+/// The links of a trace, or of a part of it, in order.
 #[derive(Debug, Default)]
 pub(super) struct Stream {
-    /// The URL of each link, by number.
+    /// The number of each link's URL.
     pub(super) links: Vec<u32>,
-    /// The fingerprint of each URL.
+    /// The fingerprint of each URL, by its number.
     pub(super) prints: Vec<u64>,
 }
 
 impl Stream {
-    /// Returns the number of URLs.
+    /// Returns the number of distinct URLs in the stream.
     pub(super) fn urls(&self) -> usize {
         self.prints.len()
     }
 
-    /// Returns the number of cache levels, the largest with room for all URLs.
+    /// Returns the number of cache levels (sizes 1, 2, 4...), the largest with room for all URLs.
     pub(super) fn levels(&self) -> usize {
         level_of(self.urls()) + 1
     }
 }
 
-/// Assigns numbers to URLs.
+/// Assigns consecutive numbers to the URLs of a stream.
 #[derive(Debug, Default)]
 pub(super) struct Numbers {
     numbers: Map<u64, u32>,
 }
 
 impl Numbers {
-    /// Adds a link to the stream; returns its URL's number, and whether it is new.
+    /// Adds a link to the stream. Returns the number of its URL, and whether the URL is new.
     pub(super) fn add(&mut self, stream: &mut Stream, fingerprint: u64) -> (u32, bool) {
         let new = u32::try_from(stream.prints.len()).expect("fewer URLs than links");
         let number = *self.numbers.entry(fingerprint).or_insert(new);

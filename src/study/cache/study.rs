@@ -15,11 +15,11 @@ use std::thread;
 pub(super) struct Study {
     /// The name of the trace.
     pub(super) name: String,
-    /// Its statistics.
+    /// The statistics of the trace.
     pub(super) facts: Facts,
-    /// The results for all links.
+    /// The results for the stream of all links.
     pub(super) full: Curves,
-    /// The results for links to other processes; `None` if there are none.
+    /// The results for the stream of links to other processes; `None` if there are none.
     pub(super) cross: Option<Curves>,
 }
 
@@ -32,8 +32,8 @@ impl Study {
         Self { name: name.to_owned(), facts: traced.facts.clone(), full, cross }
     }
 
-    /// Returns the number of connections that share the cache: the mean number on a visit, at least
-    /// one.
+    /// Returns the number of connections that share the cache: the mean number of those on a visit
+    /// to a server, at least one.
     pub(super) fn connections(&self) -> f64 {
         self.facts.busy.max(1.0)
     }
@@ -44,15 +44,16 @@ impl Study {
 pub(super) struct Curves {
     /// The number of links in the stream.
     pub(super) links: usize,
-    /// The number of URLs in the stream.
+    /// The number of distinct URLs in the stream.
     pub(super) urls: usize,
     levels: usize,
-    /// Misses in the order of [`Policy::ALL`].
+    /// The misses of each policy, in the order of [`Policy::ALL`].
     misses: Vec<Misses>,
 }
 
 impl Curves {
-    /// Replays a stream under all policies.
+    /// Replays a stream under all policies on `threads` threads. `what` names it in the progress
+    /// line.
     pub(super) fn of(stream: &Stream, threads: usize, what: &str, watch: &Watch) -> Self {
         let jobs = Job::all(stream);
         watch.begin(what, (jobs.len() * stream.links.len()) as u64);
@@ -78,23 +79,24 @@ impl Curves {
         self.levels
     }
 
-    /// Returns the misses of a policy with a cache of 2^level entries.
+    /// Returns the number of misses of a policy with a cache of 2^level entries.
     pub(super) fn misses(&self, policy: Policy, level: usize) -> u64 {
         self.of_policy(policy).total(level)
     }
 
-    /// Returns the misses as a share of all links.
+    /// Returns the misses of a policy with a cache of 2^level entries, as a share of all links.
     pub(super) fn rate(&self, policy: Policy, level: usize) -> f64 {
         self.misses(policy, level) as f64 / self.links as f64
     }
 
-    /// Returns the misses relative to MIN's; `None` where MIN has none.
+    /// Returns the misses of a policy as a ratio to MIN's at the same level; `None` if MIN has
+    /// none.
     pub(super) fn against_min(&self, policy: Policy, level: usize) -> Option<f64> {
         let min = self.misses(Policy::Min, level);
         (min > 0).then(|| self.misses(policy, level) as f64 / min as f64)
     }
 
-    /// Returns the links and misses of a window of the stream.
+    /// Returns the number of links and of misses in window number `at` of the stream.
     pub(super) fn in_window(&self, policy: Policy, level: usize, at: usize) -> (usize, u32) {
         let links = window(self.links, at).len();
         (links, self.of_policy(policy).in_window(level, at))
@@ -110,7 +112,7 @@ impl Curves {
     }
 }
 
-/// Returns the misses of a policy, collected from its jobs.
+/// Returns the misses of a policy at all levels, put together from the jobs that are done.
 fn put_together(done: &[(Job, Misses)], policy: Policy, levels: usize) -> Misses {
     let of = |wanted: Job| {
         let found = done.iter().find(|(job, _)| *job == wanted);

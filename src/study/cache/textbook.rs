@@ -4,7 +4,7 @@
 use crate::ground::map::Map;
 use crate::seen::cache::Replacement;
 
-/// A cache of fingerprints.
+/// A cache of fingerprints with a fixed number of entries.
 #[derive(Debug)]
 pub(super) struct Cache {
     replacement: Replacement,

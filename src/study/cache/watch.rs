@@ -11,13 +11,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-/// The time between two checks of the work and the signals.
+/// The time between two checks of the progress and of the signals.
 const LOOK: Duration = Duration::from_millis(50);
-/// The number of checks between two lines if there is no terminal.
+/// The number of checks between two progress lines if standard error is not a terminal.
 const LINE_LOOKS: u64 = 200;
 
-/// The progress of a computation, shared between threads: the workers report the parts that are
-/// done, and one thread displays their number.
+/// The progress of a computation, shared between threads. The work is counted in equal parts, such
+/// as links: the workers report the parts that are done, and one thread displays their number.
 #[derive(Debug)]
 pub(super) struct Watch {
     what: Mutex<String>,
@@ -37,20 +37,20 @@ impl Watch {
         Self { what, all, done, line }
     }
 
-    /// Begins a piece of work with so many parts.
+    /// Begins a piece of work of `all` parts; `what` names it in the progress line.
     pub(super) fn begin(&self, what: &str, all: u64) {
         *self.what.lock().expect("nobody panics with it in hand") = what.to_owned();
         self.all.store(all, Ordering::Relaxed);
         self.done.store(0, Ordering::Relaxed);
     }
 
-    /// Counts parts that are done.
+    /// Counts `parts` more parts that are done.
     pub(super) fn more(&self, parts: u64) {
         self.done.fetch_add(parts, Ordering::Relaxed);
     }
 
-    /// Shows the progress until `is_over`. A signal ends the program at once: nothing is worth
-    /// saving before the end.
+    /// Shows the progress until `is_over` returns true. A signal ends the program at once: nothing
+    /// is worth saving before the end.
     pub(super) fn until(&self, is_over: impl Fn() -> bool) -> io::Result<()> {
         let poll = mio::Poll::new()?;
         let signals = Signals::new(poll.registry(), mio::Token(0))?;

@@ -11,11 +11,12 @@ use crate::study::report::chart::{self, Chart, Mark};
 use crate::study::report::number::{Format, duration};
 use crate::study::report::scale::Axis;
 
-/// The number of points of a curve.
+/// The number of equal steps into which a curve's x axis is divided for its points.
 const POINTS: u32 = 400;
-/// How much more time is shown than is counted, as a factor.
+/// The end of the time axis as a multiple of the counted time.
 const TIME_SHOWN: f64 = 1.1;
-/// From this ratio of the largest to the smallest value on, the axis is logarithmic.
+/// The least ratio of the largest to the smallest value of a sweep for which the axis is
+/// logarithmic.
 const DOUBLINGS_FROM: f64 = 16.0;
 
 /// A figure and the name of its file.
@@ -23,13 +24,13 @@ const DOUBLINGS_FROM: f64 = 16.0;
 pub(super) struct Drawn {
     /// The file's name without extension.
     pub(super) file: String,
-    /// The name of the variant it shows; empty if it shows all.
+    /// The name of the variant that the figure shows; empty if it shows all.
     pub(super) about: String,
     /// The figure.
     pub(super) chart: Chart,
 }
 
-/// Draws all figures.
+/// Draws all figures of a comparison.
 pub(super) fn all(results: &Results<'_>) -> Vec<Drawn> {
     if results.plan.sweep.is_some() {
         return over_values(results);
@@ -38,7 +39,8 @@ pub(super) fn all(results: &Results<'_>) -> Vec<Drawn> {
     rows.flat_map(|rows| over_time(results, rows)).collect()
 }
 
-/// Draws the three figures of one web, the most important one first.
+/// Draws the three figures of one web over time, the most important one first. `rows` has its
+/// policies.
 fn over_time(results: &Results<'_>, rows: &[Row]) -> Vec<Drawn> {
     let reference = results.plan.reference.name();
     let variant = results.spec(&rows[0]).variant;
@@ -80,8 +82,8 @@ fn subtitle(results: &Results<'_>, variant: &str) -> String {
     [variant, &repeats].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ")
 }
 
-/// Returns the prefix of the files of a variant. Names that would give equal file names are
-/// numbered.
+/// Returns the beginning of the file names of a variant's figures. Names that would give equal file
+/// names are numbered.
 fn prefix(variants: &[String], variant: usize) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
     let plain: Vec<String> =
@@ -94,7 +96,7 @@ fn prefix(variants: &[String], variant: usize) -> String {
     }
 }
 
-/// The y value at an x of one crawl.
+/// Computes the y value of one crawl's curve at an x.
 type Curve = fn(f64, &Series, &Measure) -> f64;
 
 fn pages_over_time(x: f64, series: &Series, measure: &Measure) -> f64 {
@@ -110,7 +112,8 @@ fn quality_over_pages(x: f64, series: &Series, measure: &Measure) -> f64 {
     reached.map_or(f64::NAN, |seconds| series.at(seconds, quality) / measure.quality)
 }
 
-/// Returns a policy's curve up to `most`: the median of its repeats, and their range.
+/// Returns a policy's curve from 0 to `most`: at each x the median of its repeats and, if there are
+/// several, their range.
 fn line(results: &Results<'_>, row: &Row, most: f64, curve: Curve) -> chart::Series {
     let (mut points, mut band) = (Vec::new(), Vec::new());
     for step in 0..=POINTS {
@@ -199,8 +202,9 @@ fn swept(
     line
 }
 
-/// Returns the x position of each value, and whether positions are the values themselves: values
-/// that are not numbers are placed in their order.
+/// Returns the position of each value of a sweep on the x axis. The second result says whether
+/// positions are the values themselves; if some value is not a number, values are placed in their
+/// order.
 fn places(results: &Results<'_>) -> (Vec<f64>, bool) {
     let values = results.plan.sweep.as_ref().map_or(&[][..], |(_, values)| values);
     let numbers: Option<Vec<f64>> = values.iter().map(|value| value.number()).collect();

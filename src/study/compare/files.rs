@@ -13,7 +13,8 @@ use std::fs;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-/// Writes all files into `directory`. `path` names the configuration in the report.
+/// Writes all files of a comparison into `directory`. `path` is the configuration that the report
+/// names.
 ///
 /// # Errors
 /// The first file that could not be written.
@@ -39,7 +40,8 @@ pub(super) fn write(
     written.map_err(|error| output::failed(&path, &error))
 }
 
-/// Writes every sample of every crawl, one per line. Times are in seconds since the crawl's start.
+/// Writes every sample of every crawl as CSV, one per line. Times are in seconds since the start of
+/// the crawl.
 fn series(results: &Results<'_>, out: &mut dyn Write) -> io::Result<()> {
     writeln!(
         out,
@@ -102,7 +104,8 @@ fn report(conf: &Conf, path: &Path, results: &Results<'_>, drawn: Vec<Drawn>) ->
     Page { title, lead: lead(conf, results), blocks }
 }
 
-/// Returns a section for each variant: the most important figure large, the others side by side.
+/// Returns a section for each variant with its figures: the most important one large, the others
+/// side by side.
 fn curves_of(drawn: Vec<Drawn>) -> Vec<Block> {
     let mut blocks = Vec::new();
     let mut drawn = drawn.into_iter().peekable();

@@ -1,24 +1,24 @@
 //! The figures of a crawl, and their ratios to those of the reference policy on the same web.
 //!
-//! Time is counted from the start to the instant at which the reference has fetched 95% of all
-//! pages: the last few pages depend on the slowest servers, whatever the policy. "All pages" and
-//! "all quality" are those of the crawl that fetched most, among the crawls of the same web and
+//! The *counted time* is from the start to the instant at which the reference has fetched 95% of
+//! all pages: the last few pages depend on the slowest servers, whatever the policy. "All pages"
+//! and "all quality" are those of the crawl that fetched most, among the crawls of the same web and
 //! repeat. Between two samples, values are interpolated linearly.
 
 use super::plan::Plan;
 use super::series::{Run, Sample, Series};
 
-/// The share of all pages at which the reference's counted time ends.
+/// The share of all pages at which the counted time ends: when the reference has fetched it.
 pub(super) const COUNTED_SHARE: f64 = 0.95;
-/// Shares of all quality for which the time is reported.
+/// The shares of all quality for which the time to reach them is reported.
 pub(super) const QUALITY_SHARES: [f64; 4] = [0.5, 0.6, 0.8, 0.9];
 
-/// The values that crawls of one web are measured by.
+/// The values by which the crawls of one web and repeat are measured.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Measure {
     /// The number of all pages.
     pub(super) pages: f64,
-    /// All quality, in millionths of the mean page.
+    /// The sum of all quality, in millionths of the mean page's.
     pub(super) quality: f64,
     /// The counted time, in seconds.
     pub(super) seconds: f64,
@@ -27,30 +27,32 @@ pub(super) struct Measure {
 /// The figures of one crawl.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Figures {
-    /// Pages fetched.
+    /// The number of pages fetched.
     pub(super) pages: f64,
-    /// The sum of their qualities; the mean page has 1.
+    /// The sum of the qualities of the pages fetched; the mean page has 1.
     pub(super) quality: f64,
-    /// Time to the crawl's end, in seconds.
+    /// Time from the crawl's start to its end, in seconds.
     pub(super) seconds: f64,
-    /// The counted time in seconds: the same for all policies.
+    /// The counted time in seconds, the same for all policies.
     pub(super) counted_seconds: f64,
-    /// The area under quality over time; all quality at once would be 1.
+    /// The area under the crawl's share of all quality, over the counted time from 0 to 1; all
+    /// quality at once would be 1.
     pub(super) area: f64,
-    /// The area as a ratio to the reference's.
+    /// The area as a ratio to that of the reference.
     pub(super) area_ratio: f64,
-    /// When it reaches each of [`QUALITY_SHARES`], as a share of the counted time.
+    /// When the crawl reaches each of [`QUALITY_SHARES`], as a share of the counted time; `None` if
+    /// it doesn't.
     pub(super) times: [Option<f64>; 4],
-    /// Pages after half of the counted time, as a share of all pages.
+    /// The number of pages fetched in the first half of the counted time, as a share of all pages.
     pub(super) half_pages: f64,
-    /// The pages at half time as a ratio to the reference's.
+    /// `half_pages` as a ratio to that of the reference.
     pub(super) half_pages_ratio: f64,
-    /// Pages per second until the crawl has half of its own pages, while all servers still have
-    /// URLs.
+    /// Pages per second until the crawl has fetched half of all pages, or until its end if it never
+    /// does; in this time all servers still have URLs.
     pub(super) pages_per_second: f64,
-    /// Bits per second in that time.
+    /// Bits received per second in the time of `pages_per_second`.
     pub(super) bits_per_second: f64,
-    /// The share of that time in which the core worked.
+    /// The share of the time of `pages_per_second` in which the core worked.
     pub(super) busy_share: f64,
 }
 
@@ -71,14 +73,14 @@ fn busy(sample: &Sample) -> f64 {
 }
 
 impl Measure {
-    /// Returns the measure of the crawls of one web and repeat.
+    /// Returns the measure of the crawls of one web and repeat, which are `runs`.
     pub(super) fn of(runs: &[&Run], plan: &Plan) -> Self {
         let most = |of: fn(&Sample) -> f64| {
             runs.iter().map(|run| of(&run.series.last())).fold(0.0, f64::max)
         };
         let reference = reference(runs, plan);
         let all = most(pages);
-        // If the reference gives up before that share, its whole time counts.
+        // If the reference gives up before it has fetched that share, its whole time counts.
         let whole = reference.last().seconds;
         let seconds = reference.when(COUNTED_SHARE * all, pages).unwrap_or(whole);
         Self { pages: all, quality: most(quality), seconds }
@@ -114,7 +116,7 @@ impl Measure {
     }
 }
 
-/// Computes the figures of the crawls of one web and repeat, in their order.
+/// Computes the figures of `runs`, the crawls of one web and repeat, in their order.
 pub(super) fn figures(runs: &[&Run], plan: &Plan) -> Vec<Figures> {
     let measure = Measure::of(runs, plan);
     let base = measure.alone(reference(runs, plan));
@@ -134,15 +136,15 @@ fn reference<'a>(runs: &[&'a Run], plan: &Plan) -> &'a Series {
     &found.expect("every web is crawled by the reference").series
 }
 
-/// Returns NaN, which is shown as missing, if both are zero.
+/// Divides `part` by `whole`. If `whole` is zero, the result is NaN, which is shown as missing.
 fn ratio(part: f64, whole: f64) -> f64 {
     if whole > 0.0 { part / whole } else { f64::NAN }
 }
 
-/// Median, minimum and maximum of a figure over the repeats that have it.
+/// Median, minimum and maximum of a figure, over the repeats that have it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Spread {
-    /// The median; of an even number, the mean of the two in the middle.
+    /// The median; of an even number of values, the mean of the two in the middle.
     pub(super) median: f64,
     /// The minimum.
     pub(super) least: f64,
@@ -151,7 +153,7 @@ pub(super) struct Spread {
 }
 
 impl Spread {
-    /// Computes the spread of some values; NaN if there are none.
+    /// Computes the spread of `values`, leaving out NaN; all three are NaN if none is left.
     pub(super) fn of(values: impl Iterator<Item = f64>) -> Self {
         let mut sorted: Vec<f64> = values.filter(|value| value.is_finite()).collect();
         sorted.sort_by(f64::total_cmp);

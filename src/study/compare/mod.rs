@@ -108,7 +108,7 @@ fn simulated(plan: &Plan, conf: &Conf, compare: &Compare) -> Result<Vec<Run>, Fa
     runs.collect()
 }
 
-/// Adds the name of the run to a failure, unless it is about a file that all runs share.
+/// Adds the name of run number `index` to a failure, unless it is about a file that all runs share.
 fn named(plan: &Plan, index: usize, failure: Failure) -> Failure {
     if failure.exit == Exit::Usage {
         return failure;

@@ -17,7 +17,8 @@ pub(super) struct Nowhere {
 const TRACE: &str = "trace";
 
 impl Nowhere {
-    /// Creates the disk; the trace, if there is one, is written to a new file at `path`.
+    /// Creates the disk. If `path` is given, the trace is written to a new file there; otherwise it
+    /// is discarded, too.
     ///
     /// # Errors
     /// The file can't be created.
@@ -68,7 +69,8 @@ impl Disk for Nowhere {
         Ok(Vec::new())
     }
 
-    /// Only the archive has jobs, and they don't write the trace.
+    /// Returns a disk for jobs in the background. Only the archive has such jobs, and they don't
+    /// write the trace.
     fn handle(&self) -> Box<dyn Disk> {
         Box::new(Self { trace: None })
     }

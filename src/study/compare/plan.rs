@@ -6,10 +6,10 @@ use crate::conf::{Change, Compare, Conf, Decimal, Over, Value, Web, Worth};
 use crate::frontier::policy::Policy;
 use std::path::PathBuf;
 
-/// The most crawls of one comparison.
+/// The most crawls that one comparison may have.
 const RUNS_MAX: usize = 20_000;
 
-/// All runs of a comparison.
+/// All runs (crawls) of a comparison.
 #[derive(Debug)]
 pub(super) struct Plan {
     /// The runs in the order in which they begin and are shown: by variant, value, repeat and
@@ -17,47 +17,47 @@ pub(super) struct Plan {
     pub(super) runs: Vec<Spec>,
     /// The names of the variants; one empty name if there are none.
     pub(super) variants: Vec<String>,
-    /// The key of the sweep, and its values.
+    /// The key of the configuration that the sweep changes, and its values; `None` without a sweep.
     pub(super) sweep: Option<(String, Vec<Value>)>,
     /// The policies in the order in which they are shown.
     pub(super) policies: Vec<Policy>,
-    /// The policy that times and gains are relative to.
+    /// The policy that the times and gains of the others are relative to.
     pub(super) reference: Policy,
     /// How often each crawl is repeated.
     pub(super) repeats: u32,
-    /// The webs that the runs crawl, each once.
+    /// The webs that the runs crawl, each listed once.
     pub(super) grounds: Vec<Ground>,
 }
 
-/// One crawl.
+/// One crawl of a comparison.
 #[derive(Clone, Debug)]
 pub(super) struct Spec {
-    /// Index of its variant.
+    /// The index of its variant in [`Plan::variants`].
     pub(super) variant: usize,
-    /// Index of its value; 0 if there is no sweep.
+    /// The index of its value in [`Plan::sweep`]; 0 if there is no sweep.
     pub(super) value: usize,
     /// The number of the repeat, counted from 0.
     pub(super) repeat: u32,
-    /// Its policy, which its configuration has, too.
+    /// The policy of the crawl, which is in `conf`, too.
     pub(super) policy: Policy,
-    /// Index of its web.
+    /// The index of its web in [`Plan::grounds`].
     pub(super) ground: usize,
-    /// Its configuration.
+    /// The configuration of the crawl.
     pub(super) conf: Conf,
-    /// The file of its trace, if it is simulated and has one.
+    /// The file of its trace; `None` if it is not simulated, or no trace is asked for.
     pub(super) trace: Option<PathBuf>,
 }
 
-/// The parameters of a web and its page qualities: equal ones share one web.
+/// The parameters of a web and its page qualities. Runs with equal ones share one web.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Ground {
-    /// The web, with the seed of its repeat.
+    /// The settings of the web, with the seed of the repeat.
     pub(super) web: Web,
     /// The kind of page quality.
     pub(super) worth: Worth,
-    /// The damping factor of PageRank.
+    /// The damping factor, if the quality is PageRank.
     pub(super) damping: Decimal,
-    /// The exponent of Zipf's law.
+    /// The exponent of Zipf's law, if the qualities are drawn by it.
     pub(super) exponent: Decimal,
 }
 
@@ -108,12 +108,13 @@ impl Plan {
         self.sweep.as_ref().map_or(1, |(_, values)| values.len())
     }
 
-    /// Returns the value of this index as text; empty if there is no sweep.
+    /// Returns the value of the sweep with this index as text; empty if there is no sweep.
     pub(super) fn value_name(&self, value: usize) -> &str {
         self.sweep.as_ref().map_or("", |(_, values)| values[value].name())
     }
 
-    /// Returns the configuration with a variant's changes and a value of the sweep.
+    /// Returns the configuration with the changes of a variant and a value of the sweep, both given
+    /// by their index.
     fn changed(
         &self,
         conf: &Conf,
@@ -136,7 +137,7 @@ impl Plan {
         conf.with(&name, &changes).map_err(|mistakes| Failure::new(Exit::Usage, mistakes))
     }
 
-    /// Adds the repeats of a configuration under each policy.
+    /// Adds the runs of a configuration: its repeats, each under every policy.
     fn add(&mut self, conf: &Conf, compare: &Compare, variant: usize, value: usize) {
         // A variant may have its own keys for page qualities.
         let own = conf.compare.as_ref().unwrap_or(compare);
@@ -163,8 +164,8 @@ impl Plan {
         }
     }
 
-    /// Returns the file name of a run's trace: what distinguishes the run, in letters that every
-    /// shell accepts.
+    /// Returns the file name of a run's trace: what distinguishes the run from the others, in
+    /// letters that every shell accepts.
     fn trace_name(&self, spec: &Spec) -> String {
         let mut parts = vec![self.variants[spec.variant].clone()];
         if let Some((key, values)) = &self.sweep {
@@ -179,7 +180,7 @@ impl Plan {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
         let plain = |c: char| if is_plain(c) { c } else { '_' };
         let name: String = parts.join("-").chars().map(plain).collect();
-        // Variants may differ only in letters that were replaced.
+        // Two names may be equal here if variants differ only in letters that were replaced.
         let file = format!("{name}.trace");
         let ends = |run: &Spec| run.trace.as_ref().is_some_and(|path| path.ends_with(&file));
         if !self.runs.iter().any(ends) {

@@ -15,16 +15,17 @@ use std::sync::{Arc, Mutex};
 /// A web and the qualities of its pages.
 #[derive(Debug)]
 pub(super) struct Scene {
-    /// The web.
+    /// The description of the web, which the crawls share.
     pub(super) web: Arc<Web>,
-    /// The quality of each page by its number; empty if the crawls estimate qualities themselves.
+    /// The quality of each page, by the page's number in the web; empty if the crawls estimate
+    /// qualities themselves.
     pub(super) worths: Vec<Quality>,
-    /// The qualities as the crawls look them up; `None` if there are none.
+    /// The qualities by URL, as the crawls look them up; `None` if the crawls estimate them.
     pub(super) table: Option<Arc<Table>>,
 }
 
 impl Scene {
-    /// Makes a web and computes the qualities of its pages.
+    /// Makes the web of `ground` and computes the qualities of its pages.
     ///
     /// # Errors
     /// A link graph that can't be read.
@@ -43,7 +44,7 @@ impl Scene {
             Worth::Zipf => web.zipf_permutation(ground.exponent.as_f64(), ground.web.seed),
             Worth::Crawl => Vec::new(),
         };
-        // Qualities beyond the scale are limited to its maximum.
+        // Qualities too large for the number format are limited to its maximum.
         let worths: Vec<Quality> = found
             .into_iter()
             .map(|worth| Quality::from_f64(worth).unwrap_or(Quality::MAX))
@@ -53,7 +54,8 @@ impl Scene {
     }
 }
 
-/// Returns the qualities by URL; the URLs depend on the web's ports.
+/// Returns the qualities of pages by URL. URLs contain the web's ports, so each needs its own
+/// table.
 pub(super) fn table(web: &Web, worths: &[Quality]) -> Table {
     let mut table = Table::default();
     for (index, worth) in worths.iter().enumerate() {
@@ -64,8 +66,8 @@ pub(super) fn table(web: &Web, worths: &[Quality]) -> Table {
     table
 }
 
-/// Keeps a crawl within the web. Links out of it lead to names that don't exist, and retrying them
-/// hours later is not what is compared.
+/// Keeps a crawl within the web. Links out of the web lead to names that don't exist, and retrying
+/// these names hours later is not what is compared.
 pub(super) fn stay_in_the_web(scope: &mut scope::Settings) {
     let is_open = scope.hosts.is_empty() && scope.domains.is_empty() && scope.prefixes.is_empty();
     if scope.from_seeds == FromSeeds::Any && is_open {
@@ -74,7 +76,7 @@ pub(super) fn stay_in_the_web(scope: &mut scope::Settings) {
     }
 }
 
-/// The webs of a plan that are still needed.
+/// The webs of a plan, each kept as long as runs need it.
 #[derive(Debug)]
 pub(super) struct Scenes<'a> {
     plan: &'a Plan,
@@ -84,7 +86,7 @@ pub(super) struct Scenes<'a> {
 #[derive(Debug, Default)]
 struct Place {
     scene: Option<Arc<Scene>>,
-    /// Runs that haven't taken it yet.
+    /// The number of runs that haven't taken the scene yet.
     waiting: usize,
 }
 
@@ -97,8 +99,8 @@ impl<'a> Scenes<'a> {
         Self { plan, places: places.into_iter().map(Mutex::new).collect() }
     }
 
-    /// Returns the scene of a run; called once for each run. The first caller makes it, others
-    /// wait.
+    /// Returns the scene with the index `ground`; each run that needs it calls this once. The first
+    /// caller makes the scene, others wait for it.
     pub(super) fn of(&self, ground: usize) -> Result<Arc<Scene>, Failure> {
         let mut place = self.places[ground].lock().expect("nobody panics while a web is made");
         let scene = match place.scene.take() {
@@ -106,7 +108,8 @@ impl<'a> Scenes<'a> {
             None => Arc::new(Scene::new(&self.plan.grounds[ground])?),
         };
         place.waiting -= 1;
-        // After the last run has taken it, it is dropped with the runs that use it.
+        // When the last run has taken the scene, it is kept only by the runs that use it, and
+        // dropped with them.
         place.scene = (place.waiting > 0).then(|| Arc::clone(&scene));
         Ok(scene)
     }

@@ -2,47 +2,47 @@
 
 use super::plan::Spec;
 
-/// Totals at an instant of a crawl.
+/// The totals of a crawl at an instant.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Sample {
-    /// Seconds since the start.
+    /// Seconds since the start of the crawl.
     pub(super) seconds: f64,
-    /// Pages fetched.
+    /// The number of pages fetched so far.
     pub(super) pages: u64,
-    /// The sum of their qualities, in millionths of the mean page.
+    /// The sum of the qualities of these pages, in millionths of the mean page's.
     pub(super) quality_millionths: u64,
-    /// Bytes received.
+    /// The number of bytes received so far.
     pub(super) bytes: u64,
-    /// Open connections.
+    /// The number of connections open at the instant.
     pub(super) connections: usize,
-    /// Seconds that the core has worked.
+    /// Seconds that the core has worked so far.
     pub(super) busy_seconds: f64,
 }
 
 /// The samples of a crawl that has ended.
 #[derive(Clone, Debug)]
 pub(super) struct Run {
-    /// The crawl.
+    /// The plan of the crawl.
     pub(super) spec: Spec,
-    /// Samples by time; the start first, the end last.
+    /// The samples by time: the start first, the end last.
     pub(super) series: Series,
 }
 
-/// Samples by time.
+/// The samples of one crawl by time.
 #[derive(Clone, Debug)]
 pub(super) struct Series {
     samples: Vec<Sample>,
-    /// One sample in this many is kept.
+    /// Of this many samples that are added, one is kept.
     stride: usize,
-    /// Samples skipped since the last one kept.
+    /// The number of samples skipped since the last one kept.
     skipped: usize,
 }
 
-/// The most samples kept of one crawl: beyond it, every other one is dropped.
+/// The most samples kept of one crawl: beyond that number, every other one is dropped.
 const SAMPLES_MAX: usize = 16_384;
 
 impl Series {
-    /// Creates the series of a crawl that begins.
+    /// Creates the series of a crawl that begins, with a sample of zeros.
     pub(super) fn new() -> Self {
         Self { samples: vec![Sample::default()], stride: 1, skipped: 0 }
     }
@@ -83,7 +83,8 @@ impl Series {
         *self.samples.last().expect("the start at least")
     }
 
-    /// Returns the value of `of` at a time, interpolated linearly; after the end, the last value.
+    /// Returns the value of `of` at a time in seconds since the start, interpolated linearly; after
+    /// the end, the last value.
     pub(super) fn at(&self, seconds: f64, of: fn(&Sample) -> f64) -> f64 {
         let after = self.samples.partition_point(|sample| sample.seconds <= seconds);
         let Some(before) = after.checked_sub(1) else { return of(&self.samples[0]) };
@@ -93,7 +94,8 @@ impl Series {
         of(from) + share * (of(to) - of(from))
     }
 
-    /// Returns the first time at which `of`, which never decreases, is at least `value`.
+    /// Returns the first time, in seconds since the start, at which `of`, which never decreases, is
+    /// at least `value`; `None` if it never is.
     pub(super) fn when(&self, value: f64, of: fn(&Sample) -> f64) -> Option<f64> {
         let at = self.samples.partition_point(|sample| of(sample) < value);
         let to = self.samples.get(at)?;
@@ -104,7 +106,7 @@ impl Series {
         Some(from.seconds + share * (to.seconds - from.seconds))
     }
 
-    /// Returns the area under `of` up to a time.
+    /// Returns the area under `of` from the start to a time, in seconds times the unit of `of`.
     pub(super) fn area(&self, until: f64, of: fn(&Sample) -> f64) -> f64 {
         let (mut area, mut from) = (0.0, (0.0, of(&self.samples[0])));
         for sample in &self.samples[1..] {

@@ -12,30 +12,30 @@ use std::path::Path;
 /// The results of a comparison.
 #[derive(Debug)]
 pub(super) struct Results<'a> {
-    /// The plan.
+    /// The plan of the comparison.
     pub(super) plan: &'a Plan,
     /// The crawls, in the order of the plan.
     pub(super) runs: &'a [Run],
-    /// Their figures, in the same order.
+    /// The figures of each crawl, in the same order.
     pub(super) figures: Vec<Figures>,
-    /// The values they are measured by, in the same order.
+    /// The values by which each crawl is measured, in the same order.
     pub(super) measures: Vec<Measure>,
     /// One row for each variant, value and policy, with its repeats.
     pub(super) rows: Vec<Row>,
 }
 
-/// The repeats of one crawl.
+/// The repeats of one crawl: the runs of one variant, value and policy.
 #[derive(Clone, Debug)]
 pub(super) struct Row {
-    /// Indices of the crawls.
+    /// The indices of the crawls in [`Results::runs`].
     pub(super) runs: Vec<usize>,
-    /// The number of repeats in which it has the largest area of all policies, which medians don't
-    /// show.
+    /// The number of repeats in which this policy has the largest area of all policies, which
+    /// medians don't show.
     pub(super) firsts: usize,
 }
 
 impl<'a> Results<'a> {
-    /// Computes the results of `runs`, which are all runs of the plan in its order.
+    /// Computes the results of `runs`, which are all crawls of the plan in its order.
     pub(super) fn new(plan: &'a Plan, runs: &'a [Run]) -> Self {
         let (mut all, mut measures) = (Vec::new(), Vec::new());
         let policies = plan.policies.len();
@@ -55,18 +55,19 @@ impl<'a> Results<'a> {
         Self { plan, runs, rows: rows.collect(), figures: all, measures }
     }
 
-    /// Returns a figure over the repeats of a row.
+    /// Returns the median and the range of a figure over the repeats of a row.
     pub(super) fn spread(&self, row: &Row, of: fn(&Figures) -> f64) -> Spread {
         Spread::of(row.runs.iter().map(|run| of(&self.figures[*run])))
     }
 
-    /// Returns the first crawl of a row, for what it has in common with its repeats.
+    /// Returns the plan of the first crawl of a row, for what it has in common with its repeats.
     pub(super) fn spec(&self, row: &Row) -> &super::plan::Spec {
         &self.runs[row.runs[0]].spec
     }
 }
 
-/// Returns the crawls with the largest area of each web and repeat; equal ones share the place.
+/// Returns the indices of the crawls with the largest area of each web and repeat; crawls with
+/// equal areas all count.
 fn firsts(figures: &[Figures], policies: usize) -> BTreeSet<usize> {
     let area = |run: usize| figures[run].area;
     let first = |at: usize| {
@@ -78,19 +79,19 @@ fn firsts(figures: &[Figures], policies: usize) -> BTreeSet<usize> {
     (0..figures.len()).step_by(policies).flat_map(first).collect()
 }
 
-/// A column of numbers.
+/// A column of numbers: one figure of the crawls.
 pub(super) struct Figure {
-    /// Its heading for people.
+    /// The heading of the column for people.
     pub(super) name: &'static str,
-    /// Its unit.
+    /// The unit of the numbers.
     pub(super) unit: &'static str,
-    /// Its heading in summary.csv.
+    /// The heading of the column in summary.csv.
     pub(super) key: &'static str,
     decimals: usize,
     best: Option<Best>,
-    /// Which tables show it.
+    /// Which tables show the column.
     shown: Shown,
-    /// Returns the value.
+    /// Computes the number of one crawl from its figures.
     pub(super) of: fn(&Figures) -> f64,
 }
 
@@ -179,7 +180,8 @@ pub(super) fn summary(results: &Results<'_>) -> Table {
     let plan = results.plan;
     let shown: Vec<&Figure> = FIGURES.iter().filter(|figure| figure.is_shown(plan)).collect();
     let mut header = names(plan);
-    // The best value among crawls of different webs would mean nothing.
+    // The best value is marked only if all crawls are of one web: among different webs it would
+    // mean nothing.
     let is_one = plan.variants.len() == 1 && plan.values() == 1 && plan.policies.len() > 1;
     header.extend(shown.iter().map(|figure| {
         let name = figure.name.replace("ref", plan.reference.name());
@@ -207,7 +209,7 @@ pub(super) fn summary(results: &Results<'_>) -> Table {
     Table { caption: String::new(), header, rows }
 }
 
-/// Returns the summary for programs: every figure with its minimum and maximum.
+/// Returns the summary for programs: the median, minimum and maximum of every figure.
 pub(super) fn whole_summary(results: &Results<'_>) -> Table {
     let mut header: Vec<Column> =
         ["variant", "value", "policy", "repeats"].map(Column::text).to_vec();
@@ -236,7 +238,7 @@ pub(super) fn whole_summary(results: &Results<'_>) -> Table {
     Table { caption: String::new(), header, rows }
 }
 
-/// Returns the ranges of the repeats: minimum and maximum of the most important figures.
+/// Returns the table of ranges: minimum and maximum of the most important figures over the repeats.
 pub(super) fn ranges(results: &Results<'_>) -> Table {
     let mut header = names(results.plan);
     let is_shown = |figure: &&Figure| figure.best.is_some() && figure.is_shown(results.plan);
@@ -288,7 +290,7 @@ fn name_cells(results: &Results<'_>, row: &Row) -> Vec<Cell> {
     cells
 }
 
-/// Returns the meaning of the columns, one paragraph each.
+/// Returns the meaning of the columns, one paragraph each; paragraphs are separated by `gap`.
 pub(super) fn legend(results: &Results<'_>, gap: &str) -> String {
     let reference = results.plan.reference.name();
     let times = Spread::of(results.measures.iter().map(|measure| measure.seconds));
@@ -326,7 +328,7 @@ pub(super) fn legend(results: &Results<'_>, gap: &str) -> String {
     paragraphs.join(gap)
 }
 
-/// Warns if the figures are rough, because they are interpolated between few samples.
+/// Returns a warning if the figures are rough, because they are interpolated between few samples.
 fn coarse(results: &Results<'_>) -> Option<String> {
     const SAMPLES_MIN: f64 = 200.0;
     let period = |run: &Run| {
@@ -344,7 +346,7 @@ fn coarse(results: &Results<'_>) -> Option<String> {
     })
 }
 
-/// Returns the text that is printed at the end.
+/// Returns the text that the command prints at the end.
 pub(super) fn text(results: &Results<'_>, directory: &Path) -> String {
     let mut text = summary(results).text();
     text.push('\n');

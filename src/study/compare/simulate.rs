@@ -25,7 +25,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Runs a crawl to its end. Calls `progress` with the numbers of pages as they are fetched.
+/// Runs the crawl `spec` to its end. Calls `progress` with the number of pages fetched since the
+/// last call.
 ///
 /// # Errors
 /// A crawl that could not begin, or did not end.
@@ -48,7 +49,7 @@ pub(super) fn run(spec: &Spec, scene: &Scene, progress: &dyn Fn(u64)) -> Result<
         progress(last.pages - reported);
         reported = last.pages;
         looks += 1;
-        // Checking the order of all servers takes long, so it is done rarely.
+        // Checking the order of all servers takes long, so it is done more and more rarely.
         if looks.is_power_of_two() {
             judge.borrow_mut().inspect(view);
         }
@@ -59,14 +60,15 @@ pub(super) fn run(spec: &Spec, scene: &Scene, progress: &dyn Fn(u64)) -> Result<
     inputs::warn_of_table(&spec.conf, engine.rating());
     series.end(last);
     if let Some(error) = engine.fatal_error() {
-        // All other files are discarded: it is the trace that could not be written.
+        // Files other than the trace are discarded, so it is the trace that could not be written.
         let named = spec.trace.iter().map(|path| format!("{}: ", path.display()));
         return Err(Failure::new(Exit::Disk, named.collect::<String>() + &error.to_string()));
     }
     Ok(Run { spec: spec.clone(), series })
 }
 
-/// Reports a crawl that did not end: its time was up, or it makes no progress, which is a bug.
+/// Returns the failure of a crawl that did not end: its time was up, or it makes no progress, which
+/// is a bug.
 fn stuck(how: &str, conf: &Conf, last: Sample) -> Failure {
     let time_max = conf.sim.time_max;
     if Duration::from_secs_f64(last.seconds) + period(conf) < time_max {
@@ -88,7 +90,8 @@ fn period(conf: &Conf) -> Duration {
     conf.compare.as_ref().map_or(Duration::from_secs(1), |compare| compare.sample_period)
 }
 
-/// Returns the URLs a crawl starts from: those in the configuration, else the web's own.
+/// Returns the URLs that a crawl starts from: those in the configuration, or the web's own if it
+/// has none.
 fn starts(conf: &Conf, web: &Web) -> Result<Vec<Seed>, Failure> {
     if has_seeds(conf) {
         return inputs::seeds(conf);
@@ -102,8 +105,8 @@ fn has_seeds(conf: &Conf) -> bool {
     !conf.job.seeds.is_empty() || conf.job.seeds_file.is_some()
 }
 
-/// Returns the engine's settings: as configured, but with the simulated addresses, and without
-/// state on disk.
+/// Returns the engine's settings for a crawl: as configured, but with the simulated addresses, and
+/// without state on disk.
 fn settings(conf: &Conf, scene: &Scene) -> Result<Settings, Failure> {
     let mut key = [0; 16];
     key[..8].copy_from_slice(&conf.sim.seed.to_le_bytes());
@@ -126,7 +129,8 @@ fn settings(conf: &Conf, scene: &Scene) -> Result<Settings, Failure> {
     Ok(settings)
 }
 
-/// Whether crawls estimate page qualities, so that they are measured by the true ones.
+/// Whether the crawls estimate page qualities themselves; then the results are measured by the true
+/// qualities, which the crawls don't know.
 fn estimates(conf: &Conf) -> bool {
     conf.quality.source != Source::Uniform
 }
@@ -143,10 +147,12 @@ fn sample(view: &View<'_>, truth: Option<&Truth>) -> Sample {
     }
 }
 
-/// Units of work that the last step of a turn may take beyond the turn's budget.
+/// The most work that the last step of a turn (one call of the engine) may take beyond the turn's
+/// budget, in units of the engine's ledger of work.
 const TURN_STEP_UNITS: usize = 512 << 10;
 
-/// Returns the laws that follow from the configuration.
+/// Returns the laws by which the judge checks a crawl, as far as they follow from its
+/// configuration.
 fn laws(conf: &Conf) -> Laws {
     let (politeness, retries) = (&conf.politeness, &conf.retries);
     Laws {
@@ -162,7 +168,7 @@ fn laws(conf: &Conf) -> Laws {
         robots: politeness.robots,
         tries_max: u32::from(retries.retries_max) + 1,
         probation: conf.pipeline.probation.into(),
-        // One connection may exceed the budget, by up to a whole reply and a buffer.
+        // One connection may exceed the budget of buffers, by up to a whole reply and a buffer.
         held_bytes_max: conf.memory.buffers + conf.fetch.body_bytes_max + (1 << 20),
         archive: false,
         // With other seeds, or when only some links are followed, not all pages can be reached.
@@ -175,7 +181,7 @@ fn laws(conf: &Conf) -> Laws {
         address_delay: politeness.address_delay,
         domain_delay: politeness.domain_delay,
         turn_units_max: conf.fetch.work_bytes_per_turn + TURN_STEP_UNITS,
-        // A record is written in one step; none is kept here.
+        // A record is written in one step that may exceed the budget; but none is kept here.
         turn_intake_max: conf.fetch.work_bytes_per_turn + TURN_STEP_UNITS,
     }
 }
@@ -196,7 +202,7 @@ fn conclude(
     })
 }
 
-/// Reports the observations at the servers to the judge and, if there is one, to the sum of true
+/// Passes what the servers observe to the judge and, if there is one, to `truth`, the sum of true
 /// qualities.
 fn watch(world: &mut World, judge: &Rc<RefCell<Judge>>, truth: Option<Truth>, scene: &Scene) {
     let (judge, web) = (Rc::clone(judge), Arc::clone(&scene.web));
@@ -210,10 +216,11 @@ fn watch(world: &mut World, judge: &Rc<RefCell<Judge>>, truth: Option<Truth>, sc
     }));
 }
 
-/// Adds up the true qualities of pages as their replies arrive, whatever the crawl's estimates.
+/// Adds up the true qualities of pages as their replies arrive, whatever the crawl estimates.
 #[derive(Clone)]
 struct Truth {
-    /// The qualities of the pages that have not arrived, and the sum of the others.
+    /// First the quality of each page, 0 once it has arrived; second the sum for those that have
+    /// arrived.
     worths: Rc<RefCell<(Vec<u64>, u64)>>,
 }
 
@@ -234,7 +241,8 @@ impl Truth {
     }
 }
 
-/// Returns the page that has arrived, if one has. Redirects don't count.
+/// Returns the index of the page whose complete reply an observation reports; `None` if it reports
+/// something else. Redirects don't count.
 fn page_of(web: &Web, seen: &Observation) -> Option<usize> {
     match seen {
         Observation::Reply {

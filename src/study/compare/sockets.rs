@@ -1,6 +1,6 @@
-//! Crawls the lab over the loopback interface, in wall time: one crawl after the other, each with
-//! its own lab and its own job directory, `runs/NNNN` below the comparison's. Each can be crawled
-//! again with its `conf.toml`.
+//! Crawls the lab (a local server of the synthetic web) over the loopback interface, in wall time:
+//! one crawl after the other, each with its own lab and its own job directory, `runs/NNNN` below
+//! the comparison's. Each can be crawled again with the `conf.toml` in its directory.
 
 use super::plan::{Plan, Spec};
 use super::scene::stay_in_the_web;
@@ -94,7 +94,8 @@ fn run(spec: &Spec, scene: &Scene, directory: &Path, watch: &Watch) -> Result<Ru
     }
 }
 
-/// Returns the configuration of a run as a crawl by itself.
+/// Returns the configuration of a run for a crawl of its own in `directory`, outside the
+/// comparison.
 fn crawl_conf(conf: &Conf, directory: &Path) -> Conf {
     let mut conf = conf.clone();
     conf.job.trace |= conf.compare.take().is_some_and(|compare| compare.trace);
@@ -111,7 +112,7 @@ fn settings(conf: &Conf, scene: &Scene, lab: &Lab) -> Result<Settings, Failure> 
     stay_in_the_web(&mut settings.scope);
     settings.keep_no_state();
     if conf.quality.source == Source::Uniform && !scene.worths.is_empty() {
-        // The lab's URLs have its ports.
+        // The URLs of the web must have the ports of the lab.
         let web = scene.web.at_ports(lab.ports()?);
         settings.rating.source = Source::Table;
         settings.rating.table = Some(Arc::new(scene::table(&web, &scene.worths)));

@@ -14,14 +14,14 @@ use std::time::Duration;
 /// The time between two checks of the crawls and the signals.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// The progress of the crawls, which they count themselves.
+/// The progress of a comparison. The threads that run the crawls count what is done.
 #[derive(Debug)]
 pub(super) struct Watch {
     all: usize,
     done: AtomicUsize,
     pages: AtomicU64,
     line: Option<ProgressBar>,
-    /// The number of checks between two lines if there is no terminal.
+    /// The number of checks between two progress lines if standard error is not a terminal.
     period_looks: u128,
 }
 
@@ -37,7 +37,7 @@ impl Watch {
         Self { all, done, pages, line, period_looks: period_looks.max(1) }
     }
 
-    /// Counts pages fetched.
+    /// Counts `pages` more pages that a crawl has fetched.
     pub(super) fn more_pages(&self, pages: u64) {
         self.pages.fetch_add(pages, Ordering::Relaxed);
     }
@@ -47,8 +47,8 @@ impl Watch {
         self.done.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Shows the progress until `is_over`. A signal ends the program at once: simulated crawls
-    /// leave nothing behind that is worth saving.
+    /// Shows the progress until `is_over` returns true. A signal ends the program at once:
+    /// simulated crawls leave nothing behind that is worth saving.
     pub(super) fn until(&self, is_over: impl Fn() -> bool) -> io::Result<()> {
         let poll = mio::Poll::new()?;
         let signals = Signals::new(poll.registry(), mio::Token(0))?;
@@ -83,7 +83,7 @@ impl Watch {
         }
     }
 
-    /// Removes the progress line.
+    /// Removes the progress line from the terminal.
     pub(super) fn clear(&self) {
         if let Some(line) = &self.line {
             line.finish_and_clear();

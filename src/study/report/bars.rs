@@ -10,30 +10,30 @@ use super::scale::{Axis, Scale, Span};
 use super::slots::Slot;
 use super::table;
 
-/// Amounts by group and part.
+/// A figure of bars: amounts by group and part.
 #[derive(Clone, Debug)]
 pub struct Bars {
     /// The title of the figure.
     pub title: String,
-    /// How to read it; may be empty.
+    /// A text below the title that says how to read the figure; may be empty.
     pub subtitle: String,
-    /// The name of the groups; may be empty.
+    /// What the groups are, written below the x axis; may be empty.
     pub x_label: String,
     /// The axis of the amounts. It is always linear and starts at 0: its scale and the low end of
     /// its range are ignored.
     pub y: Axis,
-    /// Names of the parts. Each has the colour of its position.
+    /// The names of the parts. The bars of a part have the colour of its position here.
     pub parts: Vec<String>,
     /// The groups, from the left.
     pub groups: Vec<Group>,
 }
 
-/// The amounts of one group.
+/// The amounts of one group, drawn as bars on top of each other.
 #[derive(Clone, Debug)]
 pub struct Group {
-    /// The label below its bars.
+    /// The label below the bars of the group.
     pub label: String,
-    /// One amount for each part; missing ones have no bar.
+    /// The amount of each part, in the order of [`Bars::parts`]; missing ones have no bar.
     pub amounts: Vec<f64>,
 }
 
@@ -55,7 +55,7 @@ impl Bars {
         csv
     }
 
-    /// Draws the SVG in a frame.
+    /// Draws the bars as SVG with the size and margins of `frame`.
     pub(super) fn drawn(&self, frame: &Frame) -> String {
         let mut canvas = Canvas::default();
         let description = self.description();
@@ -94,13 +94,14 @@ impl Bars {
         self.parts.iter().enumerate().map(key).collect()
     }
 
-    /// Returns the amounts with a bar: (part, amount).
+    /// Returns those amounts of a group that have a bar: the index of the part, and the amount.
     fn amounts<'a>(&'a self, group: &'a Group) -> impl Iterator<Item = (usize, f64)> + 'a {
         let amounts = group.amounts.iter().copied().take(self.parts.len()).enumerate();
         amounts.filter(|(_, amount)| Scale::Linear.draws(*amount) && *amount >= 0.0)
     }
 
-    /// Returns the height of a group, which the axis must include.
+    /// Returns the height of a group's stacked bars in the unit of the amounts; the axis must
+    /// include it.
     fn height(&self, group: &Group) -> f64 {
         self.amounts(group).map(|(_, amount)| amount).sum()
     }
@@ -123,7 +124,7 @@ impl Bars {
             foot += amount;
             let height = |value: f64| plot.y(span, value).map(|y| y.max(plot.top));
             let (Some(low), Some(high)) = (height(from), height(foot)) else { continue };
-            // Leave a narrow gap between bars.
+            // The bar is half a pixel narrower on each side: a gap to the next one.
             let corners = ((left + 0.5, low), (left + broad - 0.5, high));
             let text = self.y.format.text(amount);
             let name = format!("{}, {}: {text}", group.label, self.parts[part]);
@@ -135,7 +136,7 @@ impl Bars {
         }
     }
 
-    /// Writes the amount into its bar, if it has room.
+    /// Writes the text of an amount into its bar, if there is room.
     fn amount(
         &self,
         canvas: &mut Canvas,
@@ -155,7 +156,8 @@ impl Bars {
         ));
     }
 
-    /// Writes labels below the groups: every one, or if there is no room every second, third...
+    /// Writes the labels below the groups: all of them, or only every second, third... if there is
+    /// no room.
     fn labels(&self, canvas: &mut Canvas, plot: &Plot) {
         let labels = self.groups.iter().map(|group| width_of(&group.label, TEXT_SIZE));
         let widest = labels.fold(0.0, f64::max).min(90.0) + 10.0;
@@ -173,7 +175,7 @@ impl Bars {
         }
     }
 
-    /// Describes the bars in words.
+    /// Describes the figure in words, for readers who can't see it.
     fn description(&self) -> String {
         let mut text = format!("Bars of {}.", self.y.label);
         for group in &self.groups {

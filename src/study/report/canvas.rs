@@ -6,9 +6,9 @@
 use super::thin::Point;
 use std::fmt::Write;
 
-/// The font size in pixels.
+/// The size of the font of most texts, in pixels.
 pub(super) const TEXT_SIZE: f64 = 12.5;
-/// Fonts that systems have, with digits of equal width if possible.
+/// The fonts of all texts: those that systems have, with digits of equal width if possible.
 const FONTS: &str =
     "font-family=\"system-ui, -apple-system, 'Segoe UI', Roboto, 'Liberation Sans', sans-serif\"";
 
@@ -17,9 +17,9 @@ const FONTS: &str =
 pub(super) enum Ink {
     /// The background of the page.
     Page,
-    /// Lines at the ticks.
+    /// Grid lines at the ticks of the axes.
     Grid,
-    /// The axis itself.
+    /// The line of an axis itself.
     Axis,
     /// Reference lines.
     Mark,
@@ -62,17 +62,17 @@ pub(super) struct Canvas {
 }
 
 impl Canvas {
-    /// Returns the document; the caller has closed all elements.
+    /// Returns the document as text; the caller has closed all elements.
     pub(super) fn finish(self) -> String {
         self.out
     }
 
-    /// Opens the document itself.
+    /// Opens the `svg` element with these attributes.
     pub(super) fn open_svg(&mut self, attributes: &str) {
         self.raw(&format!("<svg {attributes} {FONTS} font-size=\"{TEXT_SIZE}\">\n"));
     }
 
-    /// Appends markup; the caller has escaped its contents.
+    /// Appends markup as it is; the caller has escaped its contents.
     pub(super) fn raw(&mut self, markup: &str) {
         self.out.push_str(markup);
     }
@@ -97,7 +97,7 @@ impl Canvas {
         self.raw(&format!("<path d=\"M{x1} {y1}L{x2} {y2}\" {looks}/>\n"));
     }
 
-    /// Draws a path in the colour of the surrounding group.
+    /// Draws a path `d` (in SVG's notation) in the colour of the surrounding group.
     pub(super) fn path(&mut self, d: &str, attributes: &str) {
         if !d.is_empty() {
             self.raw(&format!("<path d=\"{d}\" {attributes}/>\n"));
@@ -108,7 +108,7 @@ impl Canvas {
         self.words(place, anchor, text, ink.looks());
     }
 
-    /// Writes a text over lines, with an outline in the page's colour.
+    /// Writes a text that may lie over lines: it has an outline in the page's colour.
     pub(super) fn text_over(&mut self, ink: Ink, place: Point, anchor: Anchor, text: &str) {
         let halo = r##"class="halo" fill="none" stroke="#ffffff" stroke-width="4""##;
         self.words(place, anchor, text, &format!("{halo} stroke-linejoin=\"round\""));
@@ -127,7 +127,7 @@ impl Canvas {
     }
 }
 
-/// Returns the attributes of a rectangle between two corners.
+/// Returns the attributes of a rectangle with these two opposite corners.
 pub(super) fn area(from: Point, to: Point) -> String {
     let (left, right) = (from.0.min(to.0), from.0.max(to.0));
     let (top, bottom) = (from.1.min(to.1), from.1.max(to.1));
@@ -135,7 +135,7 @@ pub(super) fn area(from: Point, to: Point) -> String {
     format!("x=\"{}\" y=\"{}\" width=\"{width}\" height=\"{height}\"", px(left), px(top))
 }
 
-/// Returns a path through points.
+/// Returns the data of an SVG path that joins the points by straight lines.
 pub(super) fn through(points: &[Point]) -> String {
     let mut d = String::with_capacity(points.len() * 14);
     for (place, (x, y)) in points.iter().enumerate() {
@@ -145,15 +145,15 @@ pub(super) fn through(points: &[Point]) -> String {
     d
 }
 
-/// Formats a number of pixels with at most two decimals.
+/// Formats a number of pixels for SVG, with at most two decimals.
 pub(super) fn px(value: f64) -> String {
     let text = format!("{value:.2}");
     let text = text.trim_end_matches('0').trim_end_matches('.');
     if text == "-0" { "0".to_owned() } else { text.to_owned() }
 }
 
-/// Escapes a text for XML and HTML, in elements and in quotes. Characters that XML forbids become
-/// U+FFFD.
+/// Escapes a text for XML and HTML, both as contents of elements and in quoted attributes.
+/// Characters that XML forbids become U+FFFD.
 pub(super) fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -186,7 +186,7 @@ pub(super) fn width_of(text: &str, size: f64) -> f64 {
     text.chars().map(wide).sum::<f64>() * size
 }
 
-/// Returns the text, cut with an ellipsis if it does not fit.
+/// Returns the text, cut with an ellipsis if it is wider than `room` pixels.
 pub(super) fn fitted(text: &str, size: f64, room: f64) -> String {
     if width_of(text, size) <= room {
         return text.to_owned();
@@ -203,13 +203,13 @@ pub(super) fn fitted(text: &str, size: f64, room: f64) -> String {
     fitted
 }
 
-/// Splits the text into lines that fit, at most `lines_max`.
+/// Splits the text into at most `lines_max` lines, each at most `room` pixels wide.
 pub(super) fn wrapped(text: &str, size: f64, room: f64, lines_max: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
         let is_last = lines.len() == lines_max;
         match lines.last_mut() {
-            // The last line takes the rest, and is cut.
+            // The last line takes all remaining words, and is cut at the end.
             Some(line) if is_last || width_of(&format!("{line} {word}"), size) <= room => {
                 line.push(' ');
                 line.push_str(word);

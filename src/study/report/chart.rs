@@ -18,60 +18,61 @@ use super::scale::{Axis, Span};
 use super::slots::Slot;
 use super::table;
 
-/// Curves over two axes.
+/// A figure of curves over two axes.
 #[derive(Clone, Debug)]
 pub struct Chart {
     /// The title of the figure.
     pub title: String,
-    /// How to read it; may be empty.
+    /// A text below the title that says how to read the figure; may be empty.
     pub subtitle: String,
     /// The horizontal axis.
     pub x: Axis,
     /// The vertical axis.
     pub y: Axis,
-    /// The curves. Each has the colour, dashes and marker of its position.
+    /// The curves. Each has the colour, dashes and marker of its position here.
     pub series: Vec<Series>,
-    /// Reference lines.
+    /// The reference lines.
     pub marks: Vec<Mark>,
 }
 
 /// One curve.
 #[derive(Clone, Debug)]
 pub struct Series {
-    /// The name in the legend.
+    /// The name of the curve in the legend.
     pub name: String,
     /// Points (x, y), in the order in which they are joined.
     pub points: Vec<(f64, f64)>,
-    /// Ranges (x, low, high) of repeated runs, drawn as a band behind the line.
+    /// Ranges (x, low, high) of repeated runs, drawn as a band behind the line; `None`: no band.
     pub band: Option<Vec<(f64, f64, f64)>>,
-    /// How it is drawn.
+    /// How the curve is drawn.
     pub style: Style,
 }
 
 /// How a curve is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
-    /// A line, for values measured at many points. A few markers distinguish it from the others.
+    /// A line without a marker at each point, for values measured at many points. A few markers
+    /// distinguish it from the other lines.
     Line,
-    /// A line with a marker at each point, for values measured at few.
+    /// A line with a marker at each point, for values measured at few points.
     Marked,
 }
 
-/// A reference line with its label.
+/// A reference line across the plot, with its label.
 #[derive(Clone, Debug)]
 pub struct Mark {
-    /// Where it crosses its axis.
+    /// The axis that the line crosses, and the value where it does.
     pub at: At,
-    /// The label.
+    /// The text beside the line.
     pub label: String,
 }
 
-/// A value of one of the axes.
+/// A value of one of the two axes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum At {
-    /// A vertical line.
+    /// A value of the x axis; a reference line there is vertical.
     X(f64),
-    /// A horizontal line.
+    /// A value of the y axis; a reference line there is horizontal.
     Y(f64),
 }
 
@@ -88,12 +89,12 @@ impl Series {
 }
 
 impl Mark {
-    /// Creates a vertical line.
+    /// Creates a vertical reference line at a value of the x axis.
     pub fn x(value: f64, label: &str) -> Self {
         Self { at: At::X(value), label: label.to_owned() }
     }
 
-    /// Creates a horizontal line.
+    /// Creates a horizontal reference line at a value of the y axis.
     pub fn y(value: f64, label: &str) -> Self {
         Self { at: At::Y(value), label: label.to_owned() }
     }
@@ -134,7 +135,7 @@ impl Chart {
         csv
     }
 
-    /// Draws the SVG in a frame.
+    /// Draws the chart as SVG with the size and margins of `frame`.
     pub(super) fn drawn(&self, frame: &Frame) -> String {
         let mut canvas = Canvas::default();
         let description = self.description();
@@ -175,7 +176,7 @@ impl Chart {
         canvas.finish()
     }
 
-    /// Draws bands, then marks, then lines, each over the ones before.
+    /// Draws bands, then reference lines, then curves, each over the ones before.
     fn curves(&self, canvas: &mut Canvas, frame: &Frame, scene: &Scene) {
         let Scene { plot, x, y } = scene;
         let clip = if self.x.range.is_some() || self.y.range.is_some() {
@@ -206,7 +207,7 @@ impl Chart {
         }
     }
 
-    /// Returns all values along one axis.
+    /// Returns all values of curves, bands and reference lines along one axis; `along` says which.
     fn values(&self, along: fn(f64) -> At) -> impl Iterator<Item = f64> {
         let is_x = matches!(along(0.0), At::X(_));
         let points = self.series.iter().flat_map(|series| &series.points);
@@ -237,8 +238,8 @@ impl Chart {
         series.points.iter().any(|point| x.scale.draws(point.0) && y.scale.draws(point.1))
     }
 
-    /// Places the labels of vertical lines above the plot: in as many rows as they need not to
-    /// overlap, up to a few.
+    /// Places the labels of vertical reference lines above the plot: in one row if they don't
+    /// overlap, otherwise in as many as they need, up to a few.
     fn labels_above(&self, plot: &Plot, x_span: &Span) -> Vec<Above> {
         const ROWS_MAX: usize = 4;
         let mut above: Vec<Above> = Vec::new();
@@ -260,14 +261,14 @@ impl Chart {
         above
     }
 
-    /// Returns the width in pixels of the space for names beside the ends of lines.
+    /// Returns the width in pixels of the space for names beside the ends of curves.
     fn room_for_names(&self) -> f64 {
         let keys = self.keys();
         keys.iter().map(Key::width).fold(0.0, f64::max) + NAME_GAP + 4.0
     }
 
-    /// Places names at the ends of lines: (series, y of the name, y of the line's end). `None` if a
-    /// legend is better.
+    /// Places the names of the curves at their ends: (index of the curve, y of the name, y of the
+    /// curve's end), in pixels. `None` if a legend is better.
     fn names_at_ends(&self, frame: &Frame, scene: &Scene) -> Option<Vec<(usize, f64, f64)>> {
         const SHIFT_MAX: f64 = 5.0;
         let fits = self.room_for_names() <= frame.width / 3.0;
@@ -291,7 +292,7 @@ impl Chart {
         fits.then(|| ends.iter().zip(placed).map(name).collect())
     }
 
-    /// Draws a name and the line that connects it to its curve.
+    /// Draws the name of a curve and the line that connects the name to the curve's end.
     fn name_at_end(
         &self,
         canvas: &mut Canvas,
@@ -305,7 +306,7 @@ impl Chart {
         frame.entry(canvas, &self.key(slot), (left, y), frame.width - left);
     }
 
-    /// Describes the chart in words.
+    /// Describes the chart in words, for readers who can't see it.
     fn description(&self) -> String {
         let mut text = format!("Curves of {} over {}.", named(&self.y), named(&self.x));
         for series in &self.series {
@@ -333,20 +334,22 @@ fn named(axis: &Axis) -> &str {
 
 /// The gap between the plot and the names beside it, in pixels.
 const NAME_GAP: f64 = 12.0;
-/// The height of a row of labels, in pixels.
+/// The height of a row of labels above the plot, in pixels.
 const LABEL_HEIGHT: f64 = 16.0;
 
-/// The label of a vertical line: its left end in pixels, its row counted upwards.
+/// A label placed above the plot, of a vertical reference line: its text, its left end in pixels,
+/// and the number of its row, counted upwards.
 struct Above {
     text: String,
     left: f64,
     row: usize,
 }
 
-/// Returns ascending positions at least `apart` from each other, as near to the wanted ones as
-/// possible: crowded positions keep their mean.
+/// Returns ascending positions at least `apart` from each other, as near to `wanted` as possible:
+/// the mean of crowded positions doesn't change.
 fn spread(wanted: &[f64], apart: f64) -> Vec<f64> {
-    // Without the distances this is isotonic regression: pool adjacent violators.
+    // With `apart` times the index subtracted from each position, this is isotonic regression: pool
+    // adjacent violators.
     let mut pools: Vec<(f64, usize)> = Vec::new();
     for (place, y) in wanted.iter().enumerate() {
         let mut pool = (y - place as f64 * apart, 1);

@@ -10,21 +10,21 @@ use super::scale::{Axis, Span, Tick};
 use super::slots::{HATCHINGS, Slot};
 use super::thin::Point;
 
-/// The line height of texts, in pixels.
+/// The height of a line of text, in pixels.
 const LINE: f64 = 18.0;
-/// The least distance of two labels of the x axis, in pixels.
+/// The least gap between two labels of the x axis, in pixels.
 const APART: f64 = 16.0;
-/// The gap between a sample and its name, in pixels.
+/// The gap between the symbol of a legend's entry and its name, in pixels.
 const SAMPLE_GAP: f64 = 6.0;
 
-/// The size and the margins of a figure, in pixels from the upper left corner.
+/// The size and the margins of a figure, in pixels.
 #[derive(Clone, Debug)]
 pub(super) struct Frame {
     /// The prefix of the ids in the SVG, unique within a page.
     pub(super) id: String,
     pub(super) width: f64,
     pub(super) height: f64,
-    /// The margins left and right.
+    /// The width of the empty margin on the left and on the right.
     margin: f64,
     kind: Kind,
 }
@@ -32,11 +32,11 @@ pub(super) struct Frame {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Alone,
-    /// For a page whose style shows drawings of this class.
+    /// The figure is for a page, whose style sheet shows drawings of this class if they fit.
     Of(&'static str),
 }
 
-/// The rectangle between the axes.
+/// The rectangle between the axes, in pixels from the figure's upper left corner.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Plot {
     margin: f64,
@@ -46,15 +46,15 @@ pub(super) struct Plot {
     pub(super) bottom: f64,
 }
 
-/// The texts of a figure.
+/// The texts of a figure: what it shows, and how to read it.
 pub(super) struct Heading<'a> {
     pub(super) title: &'a str,
     pub(super) subtitle: &'a str,
-    /// A description for readers who can't see it.
+    /// A description in words for readers who can't see the figure.
     pub(super) description: &'a str,
 }
 
-/// An entry of the legend.
+/// An entry of the legend: the symbol of a series, and its name.
 #[derive(Clone, Debug)]
 pub(super) struct Key {
     pub(super) name: String,
@@ -62,17 +62,17 @@ pub(super) struct Key {
     pub(super) sample: Sample,
 }
 
-/// The symbol in front of a name.
+/// The kind of symbol in front of a name in the legend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sample {
-    /// A line with its marker.
+    /// A piece of the line, with its marker.
     Line,
-    /// A filled square.
+    /// A filled square, for bars.
     Patch,
 }
 
 impl Key {
-    /// The width of symbol and name, in pixels.
+    /// Returns the width of the entry, its symbol and its name, in pixels.
     pub(super) fn width(&self) -> f64 {
         self.sample.width() + SAMPLE_GAP + width_of(&self.name, TEXT_SIZE)
     }
@@ -88,7 +88,7 @@ impl Sample {
 }
 
 impl Frame {
-    /// Returns the frame of an SVG file.
+    /// Returns the frame of a figure in a file of its own.
     pub(super) fn alone() -> Self {
         Self {
             id: "figure".to_owned(),
@@ -99,7 +99,7 @@ impl Frame {
         }
     }
 
-    /// Returns the frames of a page's figure with this number: wide, medium, narrow.
+    /// Returns the frames of figure number `number` on a page: wide, medium, narrow.
     pub(super) fn of_page(number: usize) -> [Self; 3] {
         let sizes = [("wide", 820.0, 430.0), ("medium", 600.0, 380.0), ("narrow", 420.0, 330.0)];
         sizes.map(|(class, width, height)| {
@@ -108,12 +108,13 @@ impl Frame {
         })
     }
 
-    /// Whether there is no room for names beside the lines.
+    /// Whether the frame is so narrow that there is no room for names beside the lines.
     pub(super) fn is_narrow(&self) -> bool {
         self.width < 500.0
     }
 
-    /// Opens the document. Returns where the rest may begin, in pixels from the top.
+    /// Opens the document, with the title if the figure has a file of its own. Returns the y, in
+    /// pixels from the top, where the rest may begin.
     pub(super) fn open(&self, canvas: &mut Canvas, heading: &Heading<'_>) -> f64 {
         let Self { id, width, height, .. } = self;
         let size = format!("viewBox=\"0 0 {} {}\"", px(*width), px(*height));
@@ -148,7 +149,8 @@ impl Frame {
         y + 10.0
     }
 
-    /// Draws the legend from `top` on, in as many lines as it needs. Returns where it ends.
+    /// Draws the legend from the y `top` on, in as many lines as it needs. Returns the y where it
+    /// ends.
     pub(super) fn legend(&self, canvas: &mut Canvas, keys: &[Key], top: f64) -> f64 {
         const GAP: f64 = 20.0;
         let Self { margin, width: frame, .. } = *self;
@@ -165,7 +167,8 @@ impl Frame {
         if keys.is_empty() { top } else { y + LINE - 3.0 }
     }
 
-    /// Draws the symbol and name of a key from `place` to the right.
+    /// Draws the symbol and name of an entry of the legend, from the point given to the right, in
+    /// at most `room` pixels.
     pub(super) fn entry(&self, canvas: &mut Canvas, key: &Key, (x, y): Point, room: f64) {
         let width = key.sample.width();
         let line = format!("M{} {}h{}", px(x), px(y), px(width));
@@ -186,7 +189,8 @@ impl Frame {
         canvas.text(Ink::Name, place, Anchor::Start, &name);
     }
 
-    /// Draws a filled rectangle in the group of its slot.
+    /// Draws a filled rectangle between two corners, with the hatching of its slot. The caller has
+    /// opened the slot's group, which gives the colour.
     pub(super) fn patch(&self, canvas: &mut Canvas, slot: Slot, from: Point, to: Point) {
         let (area, id) = (area(from, to), &self.id);
         canvas.raw(&format!("<rect {area} fill=\"currentColor\"/>\n"));
@@ -209,8 +213,8 @@ impl Frame {
         canvas.raw("</defs>\n");
     }
 
-    /// Returns the rectangle left below `top` beside the labels of the y axis, `right` pixels from
-    /// the frame's edge. The name of the y axis is above it.
+    /// Returns the rectangle for the plot: below `top`, right of the labels of the y axis, and
+    /// `right` pixels from the frame's right edge. The name of the y axis is above it.
     pub(super) fn plot(&self, top: f64, ticks: &[Tick], x_label: &str, right: f64) -> Plot {
         let labels = ticks.iter().map(|tick| width_of(&tick.label, TEXT_SIZE));
         let below = if x_label.is_empty() { 28.0 } else { 46.0 };
@@ -223,7 +227,7 @@ impl Frame {
         }
     }
 
-    /// Returns how many ticks a y axis has room for below `top`.
+    /// Returns the number of ticks that a y axis has room for, if the plot begins below `top`.
     pub(super) fn y_count(&self, top: f64) -> usize {
         (((self.height - top - 70.0) / 46.0) as usize).clamp(2, 10)
     }
@@ -251,7 +255,7 @@ impl Plot {
         }
     }
 
-    /// Writes the name of the y axis, above everything that belongs to the plot.
+    /// Writes the name of the y axis below `top`, above everything that belongs to the plot.
     pub(super) fn y_name(&self, canvas: &mut Canvas, axis: &Axis, top: f64) {
         let label = fitted(&axis.label, TEXT_SIZE, self.right - self.margin);
         canvas.text(Ink::Label, (self.margin, top + 13.0), Anchor::Start, &label);
@@ -268,7 +272,7 @@ impl Plot {
         self.ground(canvas, &axis.label);
     }
 
-    /// Draws the line of the x axis and its name.
+    /// Draws the line of the x axis, and `label` as the axis's name.
     pub(super) fn ground(&self, canvas: &mut Canvas, label: &str) {
         canvas.line(Ink::Axis, (self.left, self.bottom), (self.right, self.bottom));
         let middle = f64::midpoint(self.left, self.right);
@@ -276,7 +280,7 @@ impl Plot {
         canvas.text(Ink::Label, (middle, self.bottom + 37.0), Anchor::Middle, &label);
     }
 
-    /// Returns as many ticks as there is room for their labels.
+    /// Returns ticks of the x axis: as many as there is room for with their labels.
     fn x_ticks(&self, span: &Span, format: Format) -> Vec<Tick> {
         let fits = |ticks: &[Tick]| {
             let middle = |tick: &Tick| self.x(span, tick.value).unwrap_or(self.left);
@@ -291,7 +295,8 @@ impl Plot {
         choices.into_iter().find(|ticks| fits(ticks)).unwrap_or_default()
     }
 
-    /// Returns the attributes from which the page's script reads values off the curves.
+    /// Returns the attributes by which the page's script finds the values at a point of the plot:
+    /// scale, range, position and format of each axis.
     pub(super) fn data(&self, (x, x_span): (&Axis, &Span), (y, y_span): (&Axis, &Span)) -> String {
         let axis = |axis: &Axis, span: &Span, from: f64, to: f64| {
             let (scale, format) = (axis.scale.name(), axis.format.name());
@@ -304,7 +309,8 @@ impl Plot {
     }
 }
 
-/// Draws the markers of a slot, in its group.
+/// Draws a slot's marker at each of the places. The caller has opened the slot's group, which gives
+/// the colour.
 pub(super) fn markers(canvas: &mut Canvas, slot: Slot, places: &[Point]) {
     let d: String = places.iter().map(|place| slot.marker(*place)).collect();
     let looks = if slot.is_hollow() {

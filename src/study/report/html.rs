@@ -13,51 +13,52 @@ use super::table::Table;
 /// One HTML file.
 #[derive(Clone, Debug, Default)]
 pub struct Page {
-    /// The title.
+    /// The title of the page.
     pub title: String,
     /// The result in a sentence or two; may be empty.
     pub lead: String,
-    /// The contents.
+    /// The contents of the page, from its top.
     pub blocks: Vec<Block>,
 }
 
 /// A piece of a page.
 #[derive(Clone, Debug)]
 pub enum Block {
-    /// Begins a section. A page with several has a list of them at its top.
+    /// The heading of a section that begins here. A page with several sections lists them at its
+    /// top.
     Heading(String),
     /// Text; a blank line begins another paragraph.
     Text(String),
-    /// A table.
+    /// A table with its caption.
     Table(Table),
-    /// Curves.
+    /// A figure of curves.
     Chart(Chart),
-    /// Bars.
+    /// A figure of bars.
     Bars(Bars),
-    /// Figures side by side, as many in a row as there is room for.
+    /// Several figures side by side, as many in a row as there is room for.
     Figures(Vec<Figure>),
     /// Preformatted text, such as a configuration or a command.
     Code(String),
-    /// Contents collapsed under a summary.
+    /// Contents that are hidden until the reader opens them.
     Details {
-        /// The summary.
+        /// The line that is shown while the contents are hidden.
         summary: String,
-        /// The collapsed contents.
+        /// The contents that the reader can open.
         blocks: Vec<Block>,
     },
 }
 
-/// A drawing.
+/// A drawing of any kind.
 #[derive(Clone, Debug)]
 pub enum Figure {
-    /// Curves.
+    /// A figure of curves.
     Chart(Chart),
-    /// Bars.
+    /// A figure of bars.
     Bars(Bars),
 }
 
 impl Page {
-    /// Returns the HTML file.
+    /// Returns the page as an HTML file.
     pub fn html(&self) -> String {
         let mut writer = Writer::default();
         for block in &self.blocks {
@@ -80,10 +81,10 @@ impl Page {
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
-/// The number of sections from which on a page has a list of them.
+/// The least number of sections for which a page has a list of them.
 const CONTENTS_FROM: usize = 3;
 
-/// A page being written.
+/// The HTML of a page being written.
 #[derive(Default)]
 struct Writer {
     out: String,
@@ -143,7 +144,7 @@ impl Writer {
         ));
     }
 
-    /// Returns the list of sections, if there are several.
+    /// Returns the list of sections as HTML; empty if there are too few.
     fn contents(&self) -> String {
         if self.headings.len() < CONTENTS_FROM {
             return String::new();
@@ -156,7 +157,7 @@ impl Writer {
     }
 }
 
-/// Splits text into paragraphs.
+/// Formats text as HTML paragraphs with these attributes; a blank line begins another paragraph.
 fn paragraphs(text: &str, attributes: &str) -> String {
     let texts = text.split("\n\n").map(str::trim).filter(|text| !text.is_empty());
     texts.map(|text| format!("<p{attributes}>{}</p>\n", escaped(text))).collect()

@@ -6,20 +6,20 @@
 /// The format of the values of an axis or column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// Whole numbers: `30,000`.
+    /// Whole numbers with commas: `30,000`.
     Count,
-    /// With SI prefixes: `1.2 k`, `3.4 M`.
+    /// Numbers with SI prefixes: `1.2 k`, `3.4 M`.
     Short,
     /// A fraction of 1 as per cent: 0.45 is `45%`.
     Share,
-    /// As a power of two: 16,384 is `2^14`, 10,000 is `2^13.3`. For values above zero.
+    /// As a power of two: 16,384 is `2^14`, 10,000 is `2^13.3`. Values must be above zero.
     Power,
-    /// With this many decimals: `0.25`.
+    /// Numbers with this many decimals: `0.25`.
     Decimal(usize),
 }
 
 impl Format {
-    /// Formats a single value.
+    /// Formats a single value that is not a tick of an axis.
     pub fn text(self, value: f64) -> String {
         match self {
             Self::Count => grouped(value, 0),
@@ -40,7 +40,7 @@ impl Format {
         }
     }
 
-    /// Returns the format's name for the page's script.
+    /// Returns the format's name, by which the page's script formats values.
     pub(super) fn name(self) -> String {
         match self {
             Self::Count => "count".to_owned(),
@@ -52,8 +52,8 @@ impl Format {
     }
 }
 
-/// Formats with commas between thousands and this many decimals: `30,000.50`. From a quadrillion
-/// on, in scientific notation.
+/// Formats a number with commas between thousands and this many decimals: `30,000.50`. From a
+/// quadrillion on, the notation is scientific.
 pub fn grouped(value: f64, decimals: usize) -> String {
     if value.is_nan() {
         return "–".to_owned();
@@ -83,22 +83,22 @@ pub fn grouped(value: f64, decimals: usize) -> String {
     text
 }
 
-/// Formats with SI prefixes and three significant digits: `1.2 k`, `3.45 M`.
+/// Formats a number with SI prefixes and three significant digits: `1.2 k`, `3.45 M`.
 pub fn short(value: f64) -> String {
     scaled(value, 1000.0, &["", " k", " M", " G", " T"])
 }
 
-/// Formats bytes by powers of 1024, with three significant digits: `512 B`, `1.5 MiB`.
+/// Formats a number of bytes by powers of 1024, with three significant digits: `512 B`, `1.5 MiB`.
 pub fn bytes(value: f64) -> String {
     scaled(value, 1024.0, &[" B", " KiB", " MiB", " GiB", " TiB"])
 }
 
-/// Formats as a power of two, to a tenth.
+/// Formats a number as a power of two whose exponent is rounded to a tenth.
 fn power(value: f64) -> String {
     if !(value > 0.0 && value.is_finite()) {
         return grouped(value, 0);
     }
-    // A rounded whole power has no decimals: adding 0.0 turns -0 into 0.
+    // An exponent that is rounded to a whole number has no decimals; adding 0.0 turns -0 into 0.
     let tenths = (value.log2() * 10.0).round() + 0.0;
     format!("2^{}", tenths / 10.0)
 }
@@ -138,13 +138,13 @@ pub fn duration(seconds: f64) -> String {
     if small == 0.0 { large } else { format!("{large} {small:02.0} {}", names[1]) }
 }
 
-/// Formats less than a minute.
+/// Formats a duration of less than a minute.
 fn brief(seconds: f64) -> String {
     if seconds == 0.0 {
         return "0 s".to_owned();
     }
     for (unit, name) in [(1.0, "s"), (1e-3, "ms"), (1e-6, "µs")] {
-        // What rounds up to a full unit uses that unit.
+        // A value that rounds up to a full unit is shown in that unit.
         if seconds >= unit * 0.9995 {
             return format!("{} {name}", significant((seconds / unit).max(1.0)));
         }
@@ -165,12 +165,14 @@ fn scaled(value: f64, base: f64, units: &[&str]) -> String {
     format!("{}{}", significant(rest), units[unit])
 }
 
-/// Rounds to what [`significant`] shows, where that rounds up to a unit.
+/// Rounds a number as [`significant`] shows it, as far as that may carry it into the next unit:
+/// from 100 on to a whole number.
 fn rounded(value: f64) -> f64 {
     if value.abs() >= 100.0 { value.round() } else { value }
 }
 
-/// Formats three significant digits, or all digits of a larger number, without trailing zeros.
+/// Formats a number with three significant digits, without trailing zeros; from 100 on, with all
+/// digits of its whole part.
 fn significant(value: f64) -> String {
     let size = value.abs();
     if size >= 100.0 || size == 0.0 {
@@ -189,7 +191,7 @@ fn significant(value: f64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// Returns the number of decimals that a step of an axis needs.
+/// Returns the number of decimals needed to show values that are a multiple of `step`.
 pub(super) fn decimals(step: f64) -> usize {
     let mut scaled = step.abs();
     for decimals in 0..12 {

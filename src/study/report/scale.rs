@@ -6,7 +6,7 @@
 
 use super::number::{Format, decimals, grouped};
 
-/// How values become distances.
+/// How values become distances along an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scale {
     /// Equal distances for equal differences.
@@ -22,11 +22,12 @@ pub enum Scale {
 pub struct Axis {
     /// What is measured, with its unit if the format doesn't show it.
     pub label: String,
-    /// How values become distances.
+    /// How values become distances along the axis.
     pub scale: Scale,
-    /// The format of its values.
+    /// The format of the axis's values.
     pub format: Format,
-    /// First and last value; `None`: as the points need, from 0 on if they come near it.
+    /// The first and the last value that the axis shows. `None`: as the points need; from 0 on, if
+    /// they come near 0.
     pub range: Option<(f64, f64)>,
 }
 
@@ -47,14 +48,15 @@ impl Axis {
     }
 }
 
-/// Larger values would overflow when differences are computed.
+/// The largest value that is drawn: larger ones would overflow when differences are computed.
 const VALUE_MAX: f64 = 1e300;
-/// Smaller relative differences of values can't be distinguished on an axis.
+/// The least relative difference of two values that can be distinguished on an axis.
 const PRECISION: f64 = 1e-11;
-/// Positions are limited to this distance, because drawing programs have limits.
+/// The largest distance of a position from the axis's start, as a multiple of the axis's length:
+/// drawing programs can't handle more.
 const SHARE_MAX: f64 = 1e4;
 
-/// The values that an axis shows, from `low` to `high`, `low < high`.
+/// The range of values that an axis shows: from `low` to `high`, where `low < high`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Span {
     pub(super) scale: Scale,
@@ -62,7 +64,7 @@ pub(super) struct Span {
     pub(super) high: f64,
 }
 
-/// A labelled value of an axis.
+/// A tick: a value of an axis, with its label.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Tick {
     pub(super) value: f64,
@@ -70,7 +72,7 @@ pub(super) struct Tick {
 }
 
 impl Scale {
-    /// Whether a value has a position on such an axis.
+    /// Whether a value has a position on an axis of this scale.
     pub(super) fn draws(self, value: f64) -> bool {
         (self.least()..=VALUE_MAX).contains(&value)
     }
@@ -119,8 +121,9 @@ impl Span {
         Self { scale, low, high }.widened()
     }
 
-    /// Returns the position of a value: 0 at the first value of the axis, 1 at the last, outside if
-    /// beyond them. `None` for what can't be drawn; positions very far outside are limited.
+    /// Returns the position of a value: 0 at the first value of the axis, 1 at the last, outside
+    /// this range if beyond them. `None` if the value can't be drawn; positions very far outside
+    /// are limited.
     pub(super) fn share(&self, value: f64) -> Option<f64> {
         if !self.scale.draws(value) {
             return None;
@@ -134,7 +137,8 @@ impl Span {
         (self.low..=self.high).contains(&value)
     }
 
-    /// Extends the span to the next round values, if the axis has no range of its own.
+    /// Extends the span to the next round values for `count` ticks, if `axis` has no range of its
+    /// own.
     pub(super) fn rounded(self, axis: &Axis, count: usize) -> Self {
         if axis.range.is_some() {
             return self;
@@ -160,7 +164,7 @@ impl Span {
         if scale.draws(low) && scale.draws(high) { wide.widened() } else { self }
     }
 
-    /// Widens a span of zero width, which can't be drawn.
+    /// Widens a span of (nearly) zero width, which can't be drawn.
     fn widened(self) -> Self {
         let Self { scale, mut low, mut high } = self;
         let size = low.abs().max(high.abs());
@@ -178,8 +182,8 @@ impl Span {
         (self.high / self.low).log10()
     }
 
-    /// Returns round values of the span with their labels, about `count` of them and at most twice
-    /// that.
+    /// Returns round values of the span with their labels: about `count` of them, and at most twice
+    /// as many.
     pub(super) fn ticks(&self, format: Format, count: usize) -> Vec<Tick> {
         let count = count.max(1);
         let mut values = match self.scale {
@@ -201,7 +205,7 @@ impl Span {
         if are_distinct(&ticks) {
             return ticks;
         }
-        // Three digits don't distinguish these.
+        // Three significant digits don't distinguish these values.
         let ticks = labelled(&values, |value| grouped(value, decimals(apart.unwrap_or(value))));
         if are_distinct(&ticks) {
             return ticks;
@@ -248,25 +252,26 @@ fn are_distinct(ticks: &[Tick]) -> bool {
     ticks.windows(2).all(|pair| pair[0].label != pair[1].label)
 }
 
-/// Returns the least round step that is at least `least`, with a tolerance for rounding errors.
+/// Returns the least round step that is at least `least`, up to rounding errors.
 fn step(least: f64) -> f64 {
     let least = least * (1.0 - 1e-9);
     round_values(least, true).find(|value| *value >= least).unwrap_or(least)
 }
 
-/// Returns round values around `value`, from below it to above it.
+/// Returns round values in ascending order, from below `value` to above it.
 fn round_values(value: f64, fine: bool) -> impl DoubleEndedIterator<Item = f64> {
     let power = exponent(value);
     (power - 1..=power + 2).flat_map(move |power| of_decade(power, fine))
 }
 
-/// Returns the exponent of the power of ten at or below a positive value, or one less: logarithms
-/// are inexact.
+/// Returns the exponent of the largest power of ten that is not above a positive value. The result
+/// may be one too small, because logarithms are inexact.
 fn exponent(value: f64) -> i32 {
     value.log10().floor().clamp(-310.0, 310.0) as i32
 }
 
-/// Returns 1, 2 and 5 times a power of ten, or the power alone; as exact as floating point allows.
+/// Returns 1, 2 and 5 times a power of ten if `fine`, otherwise the power alone; as exact as
+/// floating point allows.
 fn of_decade(power: i32, fine: bool) -> impl DoubleEndedIterator<Item = f64> {
     let factors: &[u8] = if fine { &[1, 2, 5] } else { &[1] };
     let exact = move |factor: &u8| format!("{factor}e{power}").parse().expect("a number");

@@ -8,33 +8,35 @@
 use super::canvas::px;
 use super::thin::Point;
 
-/// The number of colours.
+/// The number of colours; slots beyond it use them again.
 pub(super) const COLOURS: usize = 8;
 
-/// Colours on white, in the order of slots.
+/// The colours on a white page, in the order of slots.
 const COLOUR: [&str; COLOURS] =
     ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#3b3f46", "#a89c00"];
 
-/// Dash patterns: pixels of line and of gap.
+/// The dash patterns in the order of slots: pixels of line and of gap, in turn; empty is a solid
+/// line.
 const DASH: [&str; COLOURS] =
     ["", "8 3.5", "2.5 2.5", "10 3 2.5 3", "15 4", "5 2.5", "1.5 4", "12 3 2 3 2 3"];
 
 const PEN: &str = r#"class="line" fill="none" stroke="currentColor" stroke-linejoin="round""#;
 
-/// The slot of the series at a position.
+/// The slot of the series at this position, counted from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Slot(pub(super) usize);
 
 impl Slot {
-    /// Returns the attributes of a group that is drawn in its colour.
+    /// Returns the attributes of an SVG group whose contents are drawn in the slot's colour.
     pub(super) fn group(self) -> String {
         let colour = self.0 % COLOURS;
         format!(r#"class="s{colour}" color="{}""#, COLOUR[colour])
     }
 
-    /// Returns the attributes of its curve: two pixels wide, with its dashes.
+    /// Returns the attributes of the slot's curve: two pixels wide, with the slot's dashes.
     pub(super) fn pen(self) -> String {
-        // The second eight begin with the second dash pattern, and so on.
+        // The second eight slots begin with the second dash pattern, the third eight with the
+        // third, and so on.
         let dashes = match DASH[(self.0 + self.0 / COLOURS) % COLOURS] {
             "" => String::new(),
             dash => format!(r#" stroke-dasharray="{dash}""#),
@@ -42,17 +44,17 @@ impl Slot {
         format!(r#"{PEN} stroke-width="2"{dashes}"#)
     }
 
-    /// Returns a text colour that is legible on its bars.
+    /// Returns a text colour that is legible on bars of the slot's colour.
     pub(super) fn ink_upon(self) -> &'static str {
         if matches!(self.0 % COLOURS, 3 | 4 | 5 | 7) { "#000000" } else { "#ffffff" }
     }
 
-    /// Whether its marker is hollow.
+    /// Whether the slot's marker is hollow.
     pub(super) fn is_hollow(self) -> bool {
         self.0 % COLOURS >= 4
     }
 
-    /// Returns the outline of its marker, as a piece of a path.
+    /// Returns the outline of the slot's marker around a point, as a piece of an SVG path.
     pub(super) fn marker(self, (x, y): Point) -> String {
         let (shape, left, up) = match self.0 % 4 {
             0 => ("a3.2 3.2 0 1 0 6.4 0a3.2 3.2 0 1 0-6.4 0z", 3.2, 0.0),
@@ -63,13 +65,14 @@ impl Slot {
         format!("M{} {}{shape}", px(x - left), px(y - up))
     }
 
-    /// Returns the hatching of its bars; every second slot has none.
+    /// Returns the hatching of the slot's bars, an index of [`HATCHINGS`]; `None` for every second
+    /// slot, whose bars have none.
     pub(super) fn hatching(self) -> Option<usize> {
         (self.0 % 2 == 1).then_some((self.0 / 2) % HATCHINGS.len())
     }
 }
 
-/// The lines of a hatching, in a tile of 6 by 6 pixels.
+/// The hatchings: the lines of each as an SVG path, in a tile of 6 by 6 pixels.
 pub(super) const HATCHINGS: [&str; 3] =
     ["M-1 1l2-2M0 6l6-6M5 7l2-2", "M5-1l2 2M0 0l6 6M-1 5l2 2", "M0 3h6"];
 

@@ -23,31 +23,31 @@ pub struct Table {
 /// The heading and the format of a column.
 #[derive(Clone, Debug)]
 pub struct Column {
-    /// The name.
+    /// The heading of the column.
     pub name: String,
-    /// The unit of its numbers; may be empty.
+    /// The unit of the column's numbers; may be empty.
     pub unit: String,
-    /// On which side its cells are aligned.
+    /// The side on which the column's cells are aligned.
     pub align: Align,
-    /// Which of its numbers is marked as the best, if any.
+    /// Which of the column's numbers is marked as the best; `None`: none is.
     pub best: Option<Best>,
 }
 
 /// The alignment of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Align {
-    /// For words.
+    /// Aligned to the left, for words.
     Left,
-    /// For numbers.
+    /// Aligned to the right, for numbers.
     Right,
 }
 
-/// Which number of a column is best. All that are shown equal to it are marked.
+/// Which number of a column is the best. Numbers that are shown alike are all marked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Best {
-    /// The lowest, such as for a duration.
+    /// The lowest number, such as for a duration.
     Lowest,
-    /// The highest, such as for a rate.
+    /// The highest number, such as for a rate.
     Highest,
 }
 
@@ -63,7 +63,7 @@ pub enum Cell {
         /// The number of decimals shown to people.
         decimals: usize,
     },
-    /// No value.
+    /// No value is known.
     Missing,
 }
 
@@ -79,7 +79,7 @@ impl Column {
         Self { unit: unit.to_owned(), align: Align::Right, ..Self::text(name) }
     }
 
-    /// Marks the best number of the column.
+    /// Sets which number of the column is marked as the best.
     pub fn with_best(self, best: Best) -> Self {
         Self { best: Some(best), ..self }
     }
@@ -99,7 +99,7 @@ impl Cell {
         Self::Text(text.to_owned())
     }
 
-    /// Creates a number with this many decimals.
+    /// Creates a cell with a number that is shown to people with this many decimals.
     pub fn number(value: f64, decimals: usize) -> Self {
         Self::Number { value, decimals }
     }
@@ -166,7 +166,7 @@ impl Table {
     pub fn html(&self) -> String {
         let mut html = String::from("<figure class=\"table\">\n");
         if !self.caption.is_empty() {
-            // A `caption` would be no wider than its table.
+            // A `caption` element would be no wider than its table.
             let caption = escaped(&self.caption);
             writeln!(html, "<figcaption><strong>{caption}</strong></figcaption>")
                 .expect("text grows");
@@ -197,8 +197,8 @@ impl Table {
         html
     }
 
-    /// Returns all cells, each row with one for each column, formatted by `show`, whose second
-    /// argument says whether a cell is the best.
+    /// Returns the cells as text: each row has one for each column. `show` formats a cell; its
+    /// second argument says whether the cell is the best of its column.
     fn cells(&self, show: impl Fn(String, bool) -> String) -> Vec<Vec<String>> {
         let bests: Vec<Option<String>> = (0..self.header.len()).map(|at| self.best(at)).collect();
         let cell = |row: &[Cell], column: usize| {
@@ -226,7 +226,7 @@ impl Table {
         (low.1 != high.1).then(|| top.1.clone())
     }
 
-    /// Removes the space for stars from columns that have none.
+    /// Removes the space for the stars of the best numbers from columns that have none.
     fn drop_vain_stars(&self, rows: &mut [Vec<String>]) {
         for column in 0..self.header.len() {
             if !rows.iter().any(|row| row[column].ends_with('*')) {
@@ -251,7 +251,7 @@ impl Table {
     }
 }
 
-/// Joins fields to one line of CSV.
+/// Joins fields to one line of CSV, quoting those that need it.
 pub(super) fn csv_line(fields: impl IntoIterator<Item = String>) -> String {
     let quoted = |field: String| {
         if field.contains(['"', ',', '\n', '\r']) {
@@ -266,7 +266,7 @@ pub(super) fn csv_line(fields: impl IntoIterator<Item = String>) -> String {
     line + "\n"
 }
 
-/// Formats a number for CSV; NaN and infinities are empty.
+/// Formats a number for CSV; NaN and infinities become empty fields.
 pub(super) fn csv_number(value: f64) -> String {
     if value.is_finite() { format!("{value}") } else { String::new() }
 }
@@ -278,7 +278,7 @@ fn class(column: &Column) -> &'static str {
     }
 }
 
-/// Replaces control characters, which would break a line or control the terminal.
+/// Replaces control characters of a text, which would break a line or control the terminal.
 fn one_line(text: &str) -> String {
     let shown = |letter: char| match letter {
         '\n' | '\r' | '\t' => ' ',
@@ -288,8 +288,8 @@ fn one_line(text: &str) -> String {
     text.chars().map(shown).collect()
 }
 
-/// Returns the width of a text in a terminal: East Asian letters take two columns, combining marks
-/// none.
+/// Returns the width of a text in a terminal, in columns: East Asian letters take two columns,
+/// combining marks none.
 fn columns_of(text: &str) -> usize {
     let columns = |letter: char| match letter {
         '\u{0300}'..='\u{036F}' | '\u{200B}'..='\u{200F}' | '\u{FE00}'..='\u{FE0F}' => 0,

@@ -1,8 +1,9 @@
 //! Thinning: the fewest points that draw the same line.
 //!
-//! First the points of each column (half a pixel) are reduced to the first, the lowest, the highest
-//! and the last of them, which cover the same area. Then every point within a quarter of a pixel of
-//! the line without it is removed (Ramer 1972, Douglas and Peucker 1973).
+//! First, of the points of each column (a strip half a pixel wide), only the first, the lowest, the
+//! highest and the last remain, which cover the same area. Then every point is removed that lies
+//! within a quarter of a pixel of the line through the others (Ramer 1972, Douglas and Peucker
+//! 1973).
 //!
 //! Law, tested: no point is farther than `DEVIATION_MAX` pixels from the remaining line; first and
 //! last point remain. Cost: linear for the columns; the second step is at worst quadratic in what
@@ -13,19 +14,20 @@ pub(super) type Point = (f64, f64);
 
 /// The width of a column in pixels.
 const COLUMN: f64 = 0.5;
-/// The largest distance of a removed point from the line, in pixels.
+/// The largest distance of a point from the line through the others at which the second step
+/// removes it, in pixels.
 const TOLERANCE: f64 = 0.25;
-/// The largest deviation of a thinned line by both steps, in pixels.
+/// The largest distance of any removed point from the thinned line, after both steps, in pixels.
 #[cfg(test)]
 const DEVIATION_MAX: f64 = COLUMN + TOLERANCE;
 
-/// Returns the points that are needed to draw the line through all of them.
+/// Returns those of the points that are needed to draw the line through all of them.
 pub(super) fn thin(points: &[Point]) -> Vec<Point> {
     simplified(&extremes(points))
 }
 
-/// Returns the first, lowest, highest and last of each run of points within one column, in their
-/// order.
+/// Returns the first, the lowest, the highest and the last point of each run of points within one
+/// column, in their order.
 fn extremes(points: &[Point]) -> Vec<Point> {
     let column = |point: &Point| (point.0 / COLUMN).floor();
     let mut kept = Vec::new();
@@ -46,7 +48,7 @@ fn extremes(points: &[Point]) -> Vec<Point> {
     kept
 }
 
-/// Removes the points that lie on the line through the others.
+/// Removes the points that lie, up to [`TOLERANCE`], on the line through the others.
 fn simplified(points: &[Point]) -> Vec<Point> {
     if points.len() < 3 {
         return points.to_vec();

@@ -20,36 +20,38 @@ const WORDS: [&str; 64] = [
     "bread", "an", "archive", "glass", "mountain", "one", "host",
 ];
 
-/// Much longer than a page, so that a page rarely has the same passage twice.
+/// The length of the block of prose: much longer than a page, so that a page rarely has the same
+/// passage twice.
 const PROSE_BYTES: usize = 256 << 10;
-/// The prose kept in a compact copy of a shared body, so that the bodies of hosts differ.
+/// The bytes of prose kept in a compact copy of a shared body, so that the bodies of different
+/// hosts differ.
 const COMPACT_PROSE_BYTES: usize = 64;
 const TAIL: &str = "</p>\n</body></html>\n";
 
 /// How the reference of a link is spelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Spelling {
-    /// Relative to the base's folder.
+    /// Relative to the folder of the page, or of its base element.
     Relative,
-    /// From the root of the host.
+    /// From the root of the host: `/path`.
     Rooted,
-    /// The full URL.
+    /// The full URL, scheme included.
     Whole,
     /// The URL without its scheme.
     Schemeless,
     /// The full URL, with scheme and host in capitals.
     Capitals,
-    /// From the root, with dot segments.
+    /// From the root of the host, with dot segments such as `/./`.
     Dotted,
-    /// From the root, with a fragment.
+    /// From the root of the host, with a fragment.
     Fragment,
-    /// From the root, with some characters as entities.
+    /// From the root of the host, with some characters as HTML entities.
     Entities,
-    /// From the root, with blanks around it and a line end and a tab inside.
+    /// From the root of the host, with blanks around it and a line end and a tab inside.
     Blanks,
-    /// From the root, with backslashes in place of the path's slashes.
+    /// From the root of the host, with backslashes in place of the path's slashes.
     Backslashes,
-    /// From the root, with the characters that the URL escapes unescaped.
+    /// From the root of the host, with those characters unescaped that the page's URL has escaped.
     Raw,
 }
 
@@ -69,23 +71,23 @@ const ODD: [Spelling; 8] = [
 /// A body being written.
 struct Sheet<'a> {
     text: String,
-    /// The prose to cut text from; `None` leaves prose out.
+    /// The prose to cut text from; `None` if prose is only counted, not written.
     prose: Option<&'a str>,
-    /// Bytes of prose left out.
+    /// The bytes of prose that were counted, but not written.
     omitted: usize,
 }
 
 /// What the references of a page are relative to, and a buffer to write them in.
 struct Desk {
     host: u32,
-    /// The folder that references are relative to.
+    /// The folder that relative references start from.
     base: String,
     path: String,
     reference: String,
 }
 
 impl Web {
-    /// Returns the body of an HTML page.
+    /// Returns the body of an HTML page of a well-behaved host.
     pub(super) fn body(&self, host: u32, page: u32) -> String {
         let place = Place { host, resource: Resource::Page(page) };
         self.html(place, self.page_bytes(host, page), Some(&self.prose)).text
@@ -100,13 +102,14 @@ impl Web {
         (sheet.text, bytes)
     }
 
-    /// Returns the page of a hostile host's resource; a small one.
+    /// Returns the small HTML page at a resource of a hostile host.
     pub(super) fn row_body(&self, place: Place) -> String {
         self.html(place, 1_500, Some(&self.prose)).text
     }
 
-    /// Returns one of the bodies that duplicates share, and its length. It contains nothing
-    /// specific to the page. A compact one is cut short, but still differs from the others.
+    /// Returns the body that all duplicates with the number `which` on a host share, and its whole
+    /// length. It contains nothing specific to the page. With `compact` it is cut short, but still
+    /// differs from the other bodies.
     pub(super) fn shared_body(&self, host: u32, which: u32, compact: bool) -> (String, usize) {
         let mut sheet = Sheet { text: String::new(), prose: Some(&self.prose), omitted: 0 };
         sheet.text = format!("<!DOCTYPE html>\n<title>Print view {which}</title>\n<body>\n<p>");
@@ -119,7 +122,8 @@ impl Web {
         (sheet.text, bytes.max(least))
     }
 
-    /// Returns a reply that isn't HTML, and its length. A compact one is cut short.
+    /// Returns the reply for a page that isn't HTML, and the whole length of its body. With
+    /// `compact` the body is cut short.
     pub(super) fn binary_reply(&self, host: u32, page: u32, compact: bool) -> (Reply, usize) {
         let mut draw = self.draw(Purpose::Body, host, page);
         let types = ["application/pdf", "image/png", "application/octet-stream"];
@@ -184,7 +188,7 @@ impl Web {
         Desk { host: place.host, base, path, reference: String::new() }
     }
 
-    /// Writes a base element on some pages.
+    /// Writes a base element on some pages, and sets the base in `desk` accordingly.
     fn write_base(&self, body: &mut String, draw: &mut Draw, desk: &mut Desk) {
         if draw.chance(self.settings.odd_links / 4.0) {
             let whole = draw.chance(0.5);
@@ -218,7 +222,7 @@ impl Web {
         };
     }
 
-    /// Writes a reference as the value of an attribute.
+    /// Writes the reference to a place as the value of an attribute, in the given spelling.
     fn write_reference(&self, desk: &mut Desk, to: Place, spelling: Spelling) {
         let Desk { host, base, path, reference } = desk;
         let local = to.host == *host;
@@ -283,12 +287,12 @@ impl Web {
 }
 
 impl Sheet<'_> {
-    /// The length of the body, including what was left out.
+    /// Returns the length of the body, including the prose that was counted, but not written.
     fn len(&self) -> usize {
         self.text.len() + self.omitted
     }
 
-    /// Adds exactly `bytes` of prose, from a drawn position on.
+    /// Adds exactly `bytes` of prose, from a drawn position of the block on.
     fn push_prose(&mut self, draw: &mut Draw, bytes: usize) {
         let Some(prose) = self.prose else {
             self.omitted += bytes;
@@ -304,7 +308,7 @@ impl Sheet<'_> {
         }
     }
 
-    /// Fills the body up to `bytes` and ends it.
+    /// Fills the body with prose up to `bytes` and ends it.
     fn finish(&mut self, draw: &mut Draw, bytes: usize) {
         let room = bytes.saturating_sub(self.len() + TAIL.len());
         self.push_prose(draw, room);
@@ -313,7 +317,8 @@ impl Sheet<'_> {
 }
 
 impl Web {
-    /// Returns the page that a [`Play::Index`], [`Play::Plain`] or [`Play::TwoMore`] shows.
+    /// Returns the reply with the page that a [`Play::Index`], [`Play::Plain`] or [`Play::TwoMore`]
+    /// sends.
     pub(super) fn play_reply(&self, place: Place, play: Play) -> Reply {
         let mut reply = Reply::html(200, self.row_body(place));
         if play == Play::Plain {
@@ -324,7 +329,7 @@ impl Web {
     }
 }
 
-/// Whether an attribute value needs no quotes.
+/// Whether `reference` can be written as an attribute value without quotes.
 fn is_bare(reference: &str) -> bool {
     !reference.is_empty()
         && reference.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/.:_-#".contains(&byte))
@@ -375,7 +380,8 @@ fn write_noise(body: &mut String, draw: &mut Draw) {
     body.push_str(noise);
 }
 
-/// Returns the prose that all pages are cut from: one block, so that filling a page is copying.
+/// Returns the block of prose that all pages are cut from: a single one, so that filling a page is
+/// copying.
 pub(super) fn prose(seed: u64) -> Box<str> {
     let mut draw = Draw::new(seed, Purpose::Prose, 0, 0);
     let mut prose = String::with_capacity(PROSE_BYTES);

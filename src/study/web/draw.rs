@@ -7,7 +7,8 @@
 //! exactly rounded operations of IEEE 754 (`+ - * /`) are used, no libm.
 //!
 //! Cost: a few nanoseconds a draw, no allocation. Source: a normal deviate is the sum of twelve
-//! uniform ones (the Irwin-Hall distribution), whose tails end at six sigma.
+//! uniform ones (the Irwin-Hall distribution), which is never farther from its mean than six
+//! standard deviations.
 
 use super::settings::Spread;
 use crate::ground::random::{GOLDEN, Random, mix};
@@ -32,7 +33,7 @@ pub(super) enum Purpose {
     Rank,
 }
 
-/// A stream of pseudo-random numbers.
+/// A stream of pseudo-random numbers, all of which follow from the seed and the purpose.
 #[derive(Clone, Debug)]
 pub(super) struct Draw(Random);
 
@@ -63,7 +64,8 @@ impl Draw {
         self.unit() < share
     }
 
-    /// Returns a number below `bound`, low ones more often: the `skew`-th power of a uniform draw.
+    /// Returns a number below `bound`, low ones more often: `bound` times the `skew`-th power of a
+    /// uniform number from 0 to 1.
     pub(super) fn skewed(&mut self, bound: u32, skew: u32) -> u32 {
         let unit = self.unit();
         let share = (1..skew).fold(unit, |share, _| share * unit);
@@ -71,7 +73,8 @@ impl Draw {
         ((f64::from(bound) * share) as u32).min(bound.saturating_sub(1))
     }
 
-    /// Returns a lognormal value; always the median if sigma is 0.
+    /// Returns a lognormal value with the median and sigma (standard deviation of the logarithm) of
+    /// `spread`; always the median if sigma is 0.
     pub(super) fn lognormal(&mut self, spread: Spread) -> f64 {
         if spread.sigma == 0.0 {
             return spread.median;
@@ -80,7 +83,7 @@ impl Draw {
         spread.median * exp(spread.sigma * normal)
     }
 
-    /// Returns one of `items`.
+    /// Returns one of `items`, each with the same probability.
     pub(super) fn pick<'a, T>(&mut self, items: &'a [T]) -> &'a T {
         let bound = u32::try_from(items.len()).expect("a short list");
         &items[self.below(bound) as usize]

@@ -14,9 +14,9 @@ use std::time::Duration;
 /// The scheme of a host: plain text or TLS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scheme {
-    /// `http`
+    /// `http`: plain text.
     Http,
-    /// `https`
+    /// `https`: over TLS.
     Https,
 }
 
@@ -49,20 +49,20 @@ impl Scheme {
 pub enum Coding {
     /// No coding.
     Identity,
-    /// `gzip`
+    /// `gzip`.
     Gzip,
     /// `deflate` with the zlib frame, as the standard demands.
     Deflate,
     /// `deflate` without the zlib frame, as some servers send it.
     RawDeflate,
-    /// `br`
+    /// `br`.
     Brotli,
-    /// `zstd`
+    /// `zstd`.
     Zstd,
 }
 
 impl Coding {
-    /// Returns the name as used in Accept-Encoding and Content-Encoding.
+    /// Returns the name of the coding as used in Accept-Encoding and Content-Encoding.
     pub fn name(self) -> &'static str {
         match self {
             Self::Identity => "identity",
@@ -77,24 +77,24 @@ impl Coding {
 /// The kind of a host's robots.txt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Robots {
-    /// There is none: 404.
+    /// There is no robots.txt: requests for it are answered with 404.
     None,
-    /// Everything is allowed explicitly.
+    /// A robots.txt that allows everything explicitly.
     Allow,
-    /// Some paths are disallowed.
+    /// A robots.txt that disallows some paths.
     Part,
-    /// It asks for a Crawl-delay.
+    /// A robots.txt that asks for a Crawl-delay.
     Delay,
-    /// Everything is disallowed.
+    /// A robots.txt that disallows everything.
     Deny,
 }
 
 /// One host: its identity and its traits.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Host {
-    /// Its number: well-behaved hosts first, then the hostile ones.
+    /// The number of the host: well-behaved hosts are counted first, then the hostile ones.
     pub number: u32,
-    /// Its name in lower case.
+    /// The name of the host in lower case.
     pub name: String,
     /// The kind of a hostile host; `None` for a well-behaved one.
     pub hostile: Option<Hostile>,
@@ -105,37 +105,38 @@ pub struct Host {
     /// The number of its pages, the root included; 0 for hostile hosts, whose kind lists the
     /// resources.
     pub pages: u32,
-    /// Whether it uses HTTP/1.0 and closes after each reply.
+    /// True if the host uses HTTP/1.0 and closes the connection after each reply.
     pub http10: bool,
-    /// The number of requests it answers on one connection.
+    /// The number of requests that the host answers on one connection before it closes it.
     pub requests_max: u32,
-    /// Whether it closes at that limit without announcing it.
+    /// True if the host closes the connection at `requests_max` without `Connection: close` in the
+    /// last reply.
     pub closes_silently: bool,
-    /// How it mixes up replies, if it does.
+    /// How the host mixes up replies; `None` if it doesn't.
     pub muddle: Option<Muddle>,
-    /// Whether its replies say `Connection: keep-alive` while it keeps the connection.
+    /// True if replies say `Connection: keep-alive` while the host keeps the connection.
     pub says_kept: bool,
-    /// Whether it sends bodies in chunks.
+    /// True if the host sends bodies in chunks.
     pub chunked: bool,
     /// The content coding of its bodies for clients that accept it.
     pub coding: Coding,
     /// The kind of its robots.txt.
     pub robots: Robots,
-    /// The median time to the first byte of a reply.
+    /// The median time from a request to the first byte of its reply.
     pub think_time: Duration,
-    /// The round-trip time of the network.
+    /// The round-trip time of the network between the crawler and the host.
     pub round_trip: Duration,
-    /// The time it takes to accept a connection, in addition.
+    /// The time the host takes to accept a connection, in addition to the round trip.
     pub accept_time: Duration,
-    /// The time to look up its name.
+    /// The time that a look-up of the host's name takes.
     pub dns_time: Duration,
-    /// The rate of its line in bytes per second; 0 is unlimited.
+    /// The rate at which the host sends, in bytes per second; 0 is unlimited.
     pub rate: u64,
 }
 
-/// A time drawn from too wide a spread is limited to a day.
+/// The longest time in seconds: longer ones, drawn from too wide a spread, are cut to this day.
 const SECONDS_MAX: f64 = 86_400.0;
-/// The first address assigned; the lab's own services are at 127.0.0.1.
+/// The first address assigned to a host, 127.1.0.1; the lab's own services are at 127.0.0.1.
 const ADDRESS_FIRST: u32 = 0x7f01_0001;
 
 impl Web {
@@ -156,13 +157,14 @@ impl Web {
         }
     }
 
-    /// Returns the kind of a hostile host; `None` for a well-behaved one.
+    /// Returns the kind of the hostile host with this number; `None` if the host is well-behaved.
     pub fn hostile_of(&self, number: u32) -> Option<Hostile> {
         let index = number.checked_sub(self.settings.hosts)?;
         self.settings.hostile.get(index as usize).copied()
     }
 
-    /// Returns the host of this name, in any case, with or without a final dot.
+    /// Returns the number of the host with this name, in any case, with or without a final dot;
+    /// `None` if there is no such host.
     pub fn host_named(&self, name: &str) -> Option<u32> {
         let name = name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase();
         if let Some(kind) = name.strip_suffix(".test").and_then(Hostile::named) {
@@ -196,7 +198,8 @@ impl Web {
         out.push_str(".test");
     }
 
-    /// Returns an origin such as `http://h0001.test:8080`, without the scheme's default port.
+    /// Returns the origin of a host, such as `http://h0001.test:8080`. The port is left out if it
+    /// is the scheme's default.
     pub fn origin(&self, number: u32) -> String {
         let mut origin = String::new();
         self.push_origin(&mut origin, number);
@@ -337,8 +340,8 @@ impl Web {
     }
 }
 
-/// Returns the number of pages before each host's own and, after the last host, of all pages. Hosts
-/// have lognormal weights scaled to the total, and one page at least.
+/// Returns the number of pages before each host's own and, after the last host, the number of all
+/// pages. Hosts have lognormal weights, which are scaled to the total; each has at least one page.
 pub(super) fn spread_pages(settings: &Settings) -> Vec<u32> {
     let spread = Spread { median: 1.0, sigma: settings.pages_sigma };
     let weigh = |host| Draw::new(settings.seed, Purpose::Weight, host, 0).lognormal(spread);
@@ -359,7 +362,7 @@ pub(super) fn spread_pages(settings: &Settings) -> Vec<u32> {
     starts
 }
 
-/// Returns the value whose share contains the draw.
+/// Returns a drawn value: each of `shares` with its probability, else `otherwise`.
 fn by_share<T: Copy>(draw: &mut Draw, shares: &[(f64, T)], otherwise: T) -> T {
     let mut at = draw.unit();
     for &(share, value) in shares {

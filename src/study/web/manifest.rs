@@ -1,14 +1,14 @@
 //! The expected result of a crawl of the whole web: for every URL its outcomes, requests and
 //! records.
 //!
-//! The manifest is made by walking the description breadth-first from the seeds, as RFC 9309 and
-//! RFC 9110 demand of a crawler; it uses no code of the crawler. The scope is every host under
+//! The manifest is made by walking the web's description breadth-first from the seeds, as RFC 9309
+//! and RFC 9110 demand of a crawler; it uses no code of the crawler. The scope is every host under
 //! `.test`.
 //!
-//! Laws: a URL is in the manifest exactly if a crawler that obeys robots.txt discovers it (a
-//! robots.txt: if it has a host that can be asked for it); a URL that isn't in it must not be
-//! requested. Of endless rows only the part within the budget is listed, and the last entry is
-//! marked open: deeper URLs may be requested up to a limit of the crawler.
+//! Laws: a URL is in the manifest exactly if a crawler that obeys robots.txt discovers it (the URL
+//! of a robots.txt: if its host can be asked for it); a URL that isn't in the manifest must not be
+//! requested. Of endless rows (trees of links without end) only the first URLs are listed, and the
+//! last of them is marked open: deeper URLs may be requested up to a limit of the crawler.
 //!
 //! Cost: each page's links are read once, under 1 us a page; about 100 bytes a URL while walking.
 
@@ -18,7 +18,7 @@ use super::{Place, Resource, Robots, Web};
 use crate::ground::map::{Map, Set};
 use std::io::{self, Write};
 
-/// The outcome of a URL.
+/// The outcome of a URL: what a crawler makes of it in the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[expect(missing_docs, reason = "each is its name")]
 pub enum Outcome {
@@ -57,7 +57,7 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// Returns the name used in logs and manifests.
+    /// Returns the name of the outcome as used in logs and manifests.
     pub fn name(self) -> &'static str {
         match self {
             Self::Ok => "ok",
@@ -99,11 +99,11 @@ impl Outcome {
 /// The limits of the crawler, on which the manifest depends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
-    /// The number of redirects followed one after another.
+    /// The number of redirects in a row that the crawler follows.
     pub redirects: u32,
-    /// How often a URL is tried before it is given up, the first try included.
+    /// How often the crawler tries a URL before it gives up, the first try included.
     pub tries: u32,
-    /// Whether robots.txt is requested and obeyed.
+    /// True if the crawler requests and obeys robots.txt.
     pub robots: bool,
 }
 
@@ -113,12 +113,12 @@ impl Default for Budget {
     }
 }
 
-/// An inclusive range of counts.
+/// An inclusive range of counts, in which an actual count must lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Range {
-    /// The least.
+    /// The least count.
     pub min: u32,
-    /// The most.
+    /// The largest count.
     pub max: u32,
 }
 
@@ -135,23 +135,24 @@ impl Range {
 /// The expected result for one URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// The URL.
+    /// The place that the URL refers to.
     pub place: Place,
-    /// The outcomes, of which any is right.
+    /// The acceptable outcomes of the URL; any of them is right.
     pub outcomes: &'static [Outcome],
-    /// The number of requests that the server answers, at least in part.
+    /// The number of requests for the URL that the server answers, at least in part.
     pub requests: Range,
-    /// The number of responses in the archive (revisit records count; each with or without its
-    /// request record).
+    /// The number of responses for the URL in the archive. Revisit records count; each response may
+    /// be there with or without its request record.
     pub records: Range,
-    /// Whether endlessly many URLs follow it; a crawl continues up to a limit of its own.
+    /// True if endlessly many URLs follow this one; a crawl may go on to them up to a limit of its
+    /// own.
     pub open: bool,
 }
 
-/// The expected crawl.
+/// The expected result of a whole crawl.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Manifest {
-    /// The URLs in breadth-first order; a host's robots.txt before its first URL.
+    /// The entries in breadth-first order; a host's robots.txt comes before its first URL.
     pub entries: Vec<Entry>,
 }
 
@@ -192,7 +193,7 @@ impl Manifest {
         Self { entries: walk.entries }
     }
 
-    /// Writes one JSON object per line: a head, then the entries.
+    /// Writes the manifest as one JSON object per line: a head, then the entries.
     pub fn write(&self, web: &Web, out: &mut dyn Write) -> io::Result<()> {
         let (seed, urls) = (web.settings.seed, self.entries.len());
         writeln!(
@@ -235,7 +236,7 @@ impl Walk<'_> {
 
     fn look(&mut self, place: Place, redirects: u32) {
         match place.resource {
-            // Already entered with its host, if it is requested at all.
+            // The robots.txt has been entered with its host, if it is requested at all.
             Resource::Robots => {}
             Resource::Page(page) => self.look_at_page(place, page),
             Resource::Row { row, index } => {
@@ -294,8 +295,9 @@ impl Walk<'_> {
             }
             Asked::Never => Range::exactly(0),
             Asked::Once => Range::exactly(1),
-            // Without a byte of a reply, a connection that had served before may have been about to
-            // close anyway: the request is sent again without counting (RFC 9110, section 9.2.2).
+            // If the connection had served other requests and now closes or resets without a byte
+            // of a reply, it may have been about to close anyway: the request is sent again without
+            // counting as a try (RFC 9110, section 9.2.2).
             Asked::Tries if matches!(row.play, Play::CloseAtOnce | Play::ResetAtOnce) => {
                 Range { min: 1, max: tries + 1 }
             }
@@ -317,7 +319,7 @@ impl Walk<'_> {
             [Outcome::Ok] | [Outcome::Redirect] => Range { min: 1, max: requests.max },
             _ => Range::upto(requests.max),
         };
-        // One redirect too many: the URL is known, but not requested.
+        // True if one redirect too many led here: the URL is known, but not requested.
         let over = redirects > self.budget.redirects;
         let (requests, records) = match over {
             true => (Range::exactly(0), Range::exactly(0)),
@@ -353,8 +355,8 @@ impl Walk<'_> {
         }
     }
 
-    /// Counts the hops of redirect chains. They are not entered as seen: a redirect is requested
-    /// once for itself, and once for each redirect that leads to it.
+    /// Counts the requests for the hops of redirect chains. Hops are not entered as seen: a
+    /// redirect is requested once for itself, and once for each redirect that leads to it.
     fn count_hops(&mut self) {
         let led_to = |entry: &Entry| match entry.place.resource {
             Resource::Page(page) if entry.outcomes == [Outcome::Redirect] => {
@@ -373,7 +375,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Enters the robots.txt of a host that can be reached.
+    /// Enters the robots.txt of a host, if the host can be reached.
     fn enter_robots(&mut self, host: u32) {
         let place = Place { host, resource: Resource::Robots };
         let tries = self.budget.tries;
@@ -401,5 +403,5 @@ impl Walk<'_> {
     }
 }
 
-/// The number of pages listed of an endless tree of links.
+/// The number of pages that the manifest lists of an endless tree of links.
 const ENDLESS_LISTED: u32 = 6;

@@ -49,7 +49,8 @@ use draw::{Draw, Purpose};
 use graph::Graph;
 use std::sync::Arc;
 
-/// The ports in the web's URLs; 80 and 443 are left out of them.
+/// The ports in the web's URLs. URLs with the default ports 80 (HTTP) and 443 (HTTPS) leave them
+/// out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ports {
     /// The port of plain-text hosts.
@@ -89,12 +90,12 @@ pub enum Resource {
     },
 }
 
-/// How a server answers a request.
+/// How a server answers a request for a place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// A reply, which is framed and encoded as the host does it.
     Reply(Reply),
-    /// Behaviour that no well-behaved server shows; for hostile hosts.
+    /// Behaviour that no well-behaved server shows, of a hostile host.
     Play(Play),
 }
 
@@ -103,13 +104,13 @@ pub enum Answer {
 pub struct Web {
     settings: Settings,
     ports: Ports,
-    /// For each well-behaved host the number of pages before its own; after the last host, the
-    /// number of all pages.
+    /// For each well-behaved host the number of pages on the hosts before it; after the last host,
+    /// the number of pages on all of them.
     starts: Vec<u32>,
-    /// The host of the first seed.
+    /// The number of the host of the first seed.
     first_host: u32,
     shape: Shape,
-    /// The prose that fills pages.
+    /// The block of prose from which the text of pages is cut.
     prose: Box<str>,
 }
 
@@ -123,7 +124,7 @@ enum Shape {
 const ROBOTS_PATH: &str = "/robots.txt";
 
 impl Web {
-    /// Creates the web of these settings, whose URLs use these ports. It has at least one
+    /// Creates the web of these settings, whose URLs use `ports`. The web has at least one
     /// well-behaved host.
     pub fn new(mut settings: Settings, ports: Ports) -> Self {
         settings.hosts = settings.hosts.max(1);
@@ -136,10 +137,10 @@ impl Web {
         Self { settings, ports, starts, first_host: 0, shape: Shape::Drawn, prose }
     }
 
-    /// Creates the web of a graph: it has the graph's hosts, pages and links, and one seed, its
-    /// entry. Times, sizes, codings and all other traits of hosts are drawn from the settings;
-    /// their own numbers of hosts, pages, seeds and links, and their shares of page kinds, are
-    /// ignored.
+    /// Creates the web of a graph: it has the graph's hosts, pages and links, and one seed, the
+    /// graph's entry. Times, sizes, codings and all other traits of hosts are drawn from
+    /// `settings`; the numbers of hosts, pages, seeds and links in them, and their shares of page
+    /// kinds, are ignored.
     pub fn of_graph(graph: Arc<Graph>, mut settings: Settings, ports: Ports) -> Self {
         settings.hosts = graph.hosts();
         settings.pages = graph.pages();
@@ -176,19 +177,20 @@ impl Web {
         behaving.chain(hostile.filter_map(|host| self.place(host, "/")))
     }
 
-    /// Returns the number of pages of all well-behaved hosts.
+    /// Returns the number of pages on all well-behaved hosts together.
     pub fn pages_total(&self) -> usize {
         self.starts[self.settings.hosts as usize] as usize
     }
 
-    /// Returns the number of a page among those of all well-behaved hosts, counted host after host
+    /// Returns the index of a page among those of all well-behaved hosts, counted host after host
     /// from 0.
     pub fn page_index(&self, host: u32, page: u32) -> usize {
         assert!(page < self.pages_of(host), "host {host} has no page {page}");
         (self.starts[host as usize] + page) as usize
     }
 
-    /// Returns the page with this number, which is below [`Web::pages_total`].
+    /// Returns the place of the page with this index among all pages, which is below
+    /// [`Web::pages_total`].
     pub fn place_of(&self, index: usize) -> Place {
         assert!(index < self.pages_total(), "there is no page {index}");
         let index = u32::try_from(index).expect("below the number of pages");
@@ -226,7 +228,8 @@ impl Web {
         }
     }
 
-    /// Returns what is at this path (with its query) of a host; `None` means 404.
+    /// Returns the place at a path (with its query) of a host; `None` if nothing is there, so that
+    /// the server replies 404.
     pub fn place(&self, host: u32, path: &str) -> Option<Place> {
         let resource = match self.hostile_of(host) {
             Some(kind) => find_row(kind.spec().rows, path)
@@ -237,13 +240,13 @@ impl Web {
         Some(Place { host, resource })
     }
 
-    /// Returns the server's answer to a request for a place, or for a path where nothing is. A
+    /// Returns the server's answer to a request for a place; `None` is a path where nothing is. A
     /// `Reply` is complete except for the host's framing and content coding.
     pub fn answer(&self, place: Option<Place>) -> Answer {
         place.map_or_else(|| Answer::Reply(Reply::not_found()), |place| self.answer_at(place))
     }
 
-    /// Returns the server's answer to a request for a place.
+    /// Returns the server's answer to a request for a place that exists.
     pub fn answer_at(&self, place: Place) -> Answer {
         match place.resource {
             Resource::Robots => Answer::Reply(self.robots_reply(place.host)),

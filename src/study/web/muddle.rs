@@ -1,8 +1,9 @@
 //! Servers that mix up replies: each reply is correct, but answers another request.
 //!
-//! Most kinds affect only requests that arrive together, as pipelined ones do; bytes behind a body
-//! are always sent. What is mixed is a list of whatever represents a server's answer to each
-//! request, so that the simulated server and the lab behave alike.
+//! Most kinds affect only requests that arrive together, as pipelined ones do; only the bytes
+//! behind a body ([`Muddle::padding`]) are sent in any case. What is mixed is a list of whatever
+//! represents a server's answer to each request, so that the simulated server and the lab behave
+//! alike.
 
 use super::Web;
 use super::draw::Purpose;
@@ -12,26 +13,27 @@ use super::draw::Purpose;
 pub enum Muddle {
     /// Requests that arrive together are answered in reversed order.
     Swap,
-    /// The first of them is answered twice.
+    /// Of requests that arrive together, the first is answered twice.
     Twice,
-    /// The second of them gets the reply to the first.
+    /// Of requests that arrive together, the second gets the reply to the first.
     Stale,
-    /// Each of them gets the reply to the last.
+    /// Of requests that arrive together, each gets the reply to the last.
     Last,
-    /// The last of them gets no reply.
+    /// Of requests that arrive together, the last gets no reply.
     Drop,
-    /// Bytes that belong to no reply follow each body.
+    /// Bytes that belong to no reply follow each body, also that of a single request.
     Pad,
-    /// Extra line ends follow each body.
+    /// Extra line ends follow each body, also that of a single request.
     PadLines,
 }
 
 impl Muddle {
-    /// All kinds.
+    /// All kinds of mixing up replies.
     pub const ALL: [Self; 7] =
         [Self::Swap, Self::Twice, Self::Stale, Self::Last, Self::Drop, Self::Pad, Self::PadLines];
 
-    /// Mixes up the answers to requests that arrived together.
+    /// Mixes up the answers to requests that arrived together. `together` has the answer to each,
+    /// in the order of the requests.
     pub fn mix<T: Clone>(self, together: &mut Vec<T>) {
         if together.len() < 2 {
             return;
@@ -49,7 +51,7 @@ impl Muddle {
         }
     }
 
-    /// Returns the bytes that follow each body.
+    /// Returns the bytes that the server sends behind each body; empty for kinds that send none.
     pub fn padding(self) -> &'static [u8] {
         match self {
             Self::Pad => b"0123456789abc",
@@ -60,7 +62,7 @@ impl Muddle {
 }
 
 impl Web {
-    /// Returns how a host mixes up replies; `None` if it doesn't.
+    /// Returns how the host with this number mixes up replies; `None` if it doesn't.
     pub(super) fn muddle_of(&self, number: u32) -> Option<Muddle> {
         if let Some(kind) = self.hostile_of(number) {
             return kind.muddle();

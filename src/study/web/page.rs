@@ -11,17 +11,17 @@ use std::fmt::Write;
 /// The kind of a page of a well-behaved host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// HTML with links of its own.
+    /// HTML with links of the page's own.
     Html,
     /// HTML with the same body as other pages of the host; its one link leads to the root.
     Duplicate,
     /// Not HTML, though parts of it look like HTML.
     Binary,
-    /// A redirect.
+    /// A redirect to another page.
     Redirect,
-    /// 404.
+    /// Nothing is there: answered with 404.
     NotFound,
-    /// 500.
+    /// An error of the server: answered with 500.
     ServerError,
     /// Disallowed by the host's robots.txt.
     Closed,
@@ -32,19 +32,21 @@ pub enum Kind {
 pub struct Link {
     /// The target of the link.
     pub to: Place,
-    /// Whether this may be the only link to `to` (from its parent, or to a host that is
-    /// disallowed): it is never written in a form that a crawler may be told not to follow.
+    /// True if this link may be the only one to `to`: the link from its parent in the tree of pages
+    /// or hosts, any link of a graph, or one to a host that robots.txt disallows. Such a link is
+    /// never written in a form that a crawler may be told not to follow. False if `to` is found
+    /// without it.
     pub sure: bool,
 }
 
-/// A reply before framing and content coding.
+/// A server's reply before framing and content coding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reply {
-    /// Status code.
+    /// The status code.
     pub status: u16,
     /// The value of Content-Type.
     pub content_type: &'static str,
-    /// Further header fields, each with its line end.
+    /// Further header fields, each with its own line end.
     pub fields: String,
     /// The body, without content coding.
     pub body: Vec<u8>,
@@ -76,15 +78,16 @@ impl Reply {
     }
 }
 
-/// A reply without most of its body: the same links, and the lengths it would have. For
-/// simulations, which count a body's length and don't move its bytes.
+/// A reply without most of its body: with the same links, and the lengths that the whole body would
+/// have. It is for simulations, which count a body's length and don't move its bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Compact {
     /// The reply; its body holds the links and little else.
     pub reply: Reply,
-    /// Bytes of the whole body on the wire, in the host's content coding.
+    /// The length of the whole body on the wire in bytes: in the host's content coding if the
+    /// client accepts it.
     pub wire_bytes: u64,
-    /// Bytes of the whole body's text.
+    /// The length of the whole body in bytes, before content coding.
     pub text_bytes: u64,
 }
 
@@ -95,13 +98,13 @@ const REDIRECTS: [u16; 5] = [301, 302, 303, 307, 308];
 const DUPLICATES: u32 = 4;
 
 impl Web {
-    /// Returns the number of pages of a host; 0 for hostile ones.
+    /// Returns the number of pages of the host with this number; 0 for hostile hosts.
     pub fn pages_of(&self, host: u32) -> u32 {
         let host = host as usize;
         self.starts.get(host + 1).map_or(0, |until| until - self.starts[host])
     }
 
-    /// Returns the kind of a page.
+    /// Returns the kind of a page of a well-behaved host.
     pub fn kind(&self, host: u32, page: u32) -> Kind {
         let of = &self.settings;
         if page == 0 || matches!(self.shape, Shape::Graph(_)) {
@@ -126,15 +129,15 @@ impl Web {
         Kind::Html
     }
 
-    /// Returns the length in bytes of an HTML page's body before coding, unless its links need
-    /// more.
+    /// Returns the length in bytes that an HTML page's body has before coding; if its links need
+    /// more, the body is longer.
     pub fn page_bytes(&self, host: u32, page: u32) -> usize {
         let mut draw = self.draw(Purpose::Size, host, page);
         draw.lognormal(self.settings.page_bytes).min(64e6) as usize
     }
 
-    /// Returns the links of a place in the order of the page: a graph's as they are; of drawn ones,
-    /// children first, then random ones.
+    /// Returns the links of the page at a place, in the order of the page. Those of a graph are as
+    /// in the graph; of drawn ones, links to the page's children come first, then random ones.
     pub fn links(&self, place: Place) -> Vec<Link> {
         let host = place.host;
         match place.resource {
@@ -153,7 +156,7 @@ impl Web {
         }
     }
 
-    /// Returns the target of a page that redirects.
+    /// Returns the target of a page that redirects: page `page` of host `from`.
     pub fn redirect_of(&self, from: u32, page: u32) -> Place {
         let mut draw = self.draw(Purpose::Redirect, from, page);
         let (host, mut to) = if draw.chance(0.2) {
@@ -174,7 +177,7 @@ impl Web {
         Place { host, resource: Resource::Page(to) }
     }
 
-    /// Each of these links may be the only one to its target.
+    /// Returns the links of a page of a graph. Each of them may be the only one to its target.
     fn graph_links(&self, graph: &Graph, host: u32, page: u32) -> Vec<Link> {
         let links = graph.links(self.starts[host as usize] + page).iter();
         links.map(|to| Link { to: self.place_of(*to as usize), sure: true }).collect()
@@ -197,15 +200,16 @@ impl Web {
             let host = if stays { host } else { draw.skewed(self.settings.hosts, skew) };
             let page = draw.skewed(self.pages_of(host), skew);
             let to = Place { host, resource: Resource::Page(page) };
-            // Nobody reads the pages of a disallowed host: this may be the only link.
+            // Robots.txt keeps crawlers from reading the pages of the target's host and the links
+            // on them: this may be the only link to its target.
             let sure = !stays && self.robots_of(host) == Robots::Deny;
             links.push(Link { to, sure });
         }
         links
     }
 
-    /// Finds the pages whose first link is on this one: its own children, and those of its
-    /// descendants that can't have links.
+    /// Calls `found` with each page whose first link is on page `page`: the page's children in the
+    /// tree, and those of the pages numbered right after it that can't have links.
     fn child_pages(&self, host: u32, page: u32, found: &mut dyn FnMut(u32)) {
         let pages = u64::from(self.pages_of(host));
         let fanout = u64::from(self.settings.fanout);
@@ -225,7 +229,7 @@ impl Web {
         }
     }
 
-    /// Finds the hosts whose root has its first link on this page.
+    /// Calls `found` with each host whose root has its first link on this page.
     fn child_hosts(&self, host: u32, page: u32, found: &mut dyn FnMut(u32)) {
         let hosts = u64::from(self.settings.hosts);
         let fanout = u64::from(self.settings.host_fanout);
@@ -249,7 +253,7 @@ impl Web {
         }
     }
 
-    /// Returns the page of `host` that links to the root of `child`.
+    /// Returns the page of `host` with the first link to the root of host `child`.
     fn parent_page(&self, host: u32, child: u32) -> u32 {
         let mut page = self.draw(Purpose::Hang, host, child).below(self.pages_of(host));
         while self.kind(host, page) != Kind::Html {
@@ -285,7 +289,8 @@ impl Web {
         }
     }
 
-    /// Writes the path of a page: folders of sixteen pages, with several styles of naming.
+    /// Writes the path of a page. There is a folder for every sixteen pages; hosts name their
+    /// folders and pages in several styles.
     pub(super) fn push_page_path(&self, out: &mut String, host: u32, page: u32) {
         if page == 0 {
             return out.push('/');
@@ -293,8 +298,8 @@ impl Web {
         let drawn = self.draw(Purpose::Path, host, page).below(10);
         let fashion = if self.settings.easy { 0 } else { drawn };
         let part = self.robots_of(host) == Robots::Part;
-        // The parts before the number of the folder, between the numbers, and after the page's
-        // number.
+        // The pieces of the path before the folder's number, between it and the page's number, and
+        // after that.
         let (before, between, after) = match fashion {
             0..6 if part && self.kind(host, page) == Kind::Closed => ("/private/s", "/p", ".html"),
             _ if part && self.kind(host, page) == Kind::Closed => ("/s", "/p", ".bak"),
@@ -318,8 +323,8 @@ impl Web {
         out.push_str(after);
     }
 
-    /// Returns the page at a path: every path but the root has its page's number after the last
-    /// `p`.
+    /// Returns the number of the page at a path; `None` if there is none. Every path but the root
+    /// has the page's number after its last `p`.
     pub(super) fn page_at(&self, host: u32, path: &str) -> Option<u32> {
         if path == "/" {
             return Some(0);
@@ -338,8 +343,8 @@ impl Web {
     }
 
     /// Returns the reply to a request for a page of a well-behaved host, without most of its body.
-    /// `coded`: the client accepts the host's content coding. What isn't HTML, or is a copy of
-    /// another page, is cut short.
+    /// `coded` says whether the client accepts the host's content coding. A body that isn't HTML,
+    /// or is the same as other pages', is cut short.
     pub fn compact(&self, host: &Host, page: u32, coded: bool) -> Compact {
         let (reply, text_bytes) = self.reply(host.number, page, true);
         let coded = coded
@@ -356,7 +361,8 @@ impl Web {
         self.reply(host, page, false).0
     }
 
-    /// Returns the reply to a request for a page, and the length of its whole body.
+    /// Returns the reply to a request for a page, and the length of its whole body in bytes. With
+    /// `compact` most of the body is left out.
     fn reply(&self, host: u32, page: u32, compact: bool) -> (Reply, usize) {
         let mut draw = self.draw(Purpose::Body, host, page);
         let html = |(body, bytes)| (Reply::html(200, body), bytes);
@@ -388,7 +394,8 @@ impl Web {
         match self.robots_of(host) {
             Robots::None => return Reply::not_found(),
             Robots::Allow => rules.push_str("Disallow:\n"),
-            // The group of another crawler comes first; the longest rule wins, not the first.
+            // The rules for another crawler come first. Of the rules that match a path, the longest
+            // wins, not the first.
             Robots::Part => {
                 rules.insert_str(0, "User-agent: some-other-crawler\nDisallow: /\n\n");
                 rules.push_str("Disallow: /private/\nAllow: /private/open/\nDisallow: /*.bak$\n");

@@ -28,27 +28,29 @@ use super::{Place, Resource, Robots, Web};
 pub const DAMPING: f64 = 0.85;
 /// The largest mean error of a quality.
 pub const ERROR_MAX: f64 = 1e-9;
-/// With a higher damping factor, steps shrink the error too slowly.
+/// The largest damping factor: with a higher one, steps shrink the error too slowly.
 const DAMPING_MAX: f64 = 0.99;
-/// More steps than it ever takes: the error after so many is at most 2 * 0.99^steps / (1 - 0.99).
+/// The limit of steps, more than are ever needed: the error after so many is at most 2 * 0.99^steps
+/// / (1 - 0.99).
 const STEPS_MAX: u32 = 3_000;
 
 /// The PageRank of each page of a web.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PageRank {
-    /// By [`Web::page_index`]; relative to the mean of all reachable pages, which is one.
+    /// The quality of each page, by [`Web::page_index`], relative to the mean of all reachable
+    /// pages; 0 for pages that a crawl can't reach.
     pub quality: Vec<f64>,
     /// The number of pages that a crawl can reach.
     pub pages: usize,
-    /// The number of links between them.
+    /// The number of links between reachable pages.
     pub links: usize,
-    /// The number of steps until convergence.
+    /// The number of steps that were computed until convergence.
     pub steps: u32,
 }
 
 impl Web {
-    /// Computes the PageRank with the damping factor `damping`, the probability with which the
-    /// surfer follows a link (0 to 0.99; [`DAMPING`] is usual).
+    /// Computes the PageRank of all pages. `damping` is the probability with which the surfer
+    /// follows a link (0 to 0.99; [`DAMPING`] is usual).
     pub fn page_rank(&self, damping: f64) -> PageRank {
         let reach = Reach::of(self);
         let (found, steps) = reach.converge(damping.clamp(0.0, DAMPING_MAX));
@@ -78,18 +80,21 @@ impl Web {
     }
 }
 
-/// What a crawl can reach, in breadth-first order.
+/// The pages that a crawl can reach, in breadth-first order, and their links.
 struct Reach {
-    /// The (host, page) of each.
+    /// The numbers of host and page of each reachable page.
     pages: Vec<(u32, u32)>,
-    /// Where the links of each page begin; after the last page, the number of links.
+    /// For each of `pages` the index in `targets` where its links begin; after the last, the number
+    /// of links.
     offsets: Vec<usize>,
     /// The targets of all links, as indices of `pages`.
     targets: Vec<u32>,
 }
 
-/// The state of a page that has not been found; all smaller values are indices of [`Reach::pages`].
+/// The state of a page that has not been found. A state below [`REFUSED`] is the page's index in
+/// [`Reach::pages`].
 const UNKNOWN: u32 = u32::MAX;
+/// The state of a page that a crawl must not request.
 const REFUSED: u32 = u32::MAX - 1;
 
 impl Reach {
@@ -115,7 +120,8 @@ impl Reach {
         reach
     }
 
-    /// Returns the index of a link's target, if a crawl may request it.
+    /// Returns the index of a link's target in [`Reach::pages`], entering it if it is new; `None`
+    /// if a crawl must not request it.
     fn index_of(&mut self, web: &Web, known: &mut [u32], place: Place) -> Option<u32> {
         let Resource::Page(page) = place.resource else { return None };
         let host = place.host;
@@ -131,7 +137,8 @@ impl Reach {
         (*known != REFUSED).then_some(*known)
     }
 
-    /// Repeats steps until convergence; returns the qualities and the number of steps.
+    /// Repeats steps until the error is below [`ERROR_MAX`]; returns the qualities and the number
+    /// of steps.
     fn converge(&self, damping: f64) -> (Vec<f64>, u32) {
         let pages = self.pages.len() as f64;
         let mut qualities = vec![1.0; self.pages.len()];
@@ -139,7 +146,7 @@ impl Reach {
         for step in 1..=STEPS_MAX {
             let change = self.step(damping, &qualities, &mut next);
             std::mem::swap(&mut qualities, &mut next);
-            // The sum of the changes that all later steps can still make.
+            // The left side is the sum of the changes that all later steps can still make.
             if change * damping / (1.0 - damping) <= ERROR_MAX * pages {
                 return (qualities, step);
             }
@@ -147,7 +154,8 @@ impl Reach {
         unreachable!("each step shrinks the error to {damping} of it");
     }
 
-    /// Computes one step of the surfer; returns the sum of all changes.
+    /// Computes the qualities `next` after one step of the surfer from `qualities`; returns the sum
+    /// of their absolute changes.
     fn step(&self, damping: f64, qualities: &[f64], next: &mut [f64]) -> f64 {
         next.fill(0.0);
         let mut stuck = 0.0;

@@ -37,63 +37,65 @@ use std::collections::{BTreeMap, VecDeque};
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
-/// A script.
+/// A parsed script: what it configures, what its servers do, and what it expects of the crawl.
 #[derive(Clone, Debug, Default)]
 pub struct Script {
-    /// Lines of configuration, `section.key = value`.
+    /// Lines of configuration, as `section.key = value`.
     pub conf: Vec<String>,
-    /// Seeds, in order.
+    /// The URLs that the crawl starts from, in order.
     pub seeds: Vec<String>,
-    /// Names that don't resolve.
+    /// Names that don't resolve, each with the answer it gets.
     pub names: BTreeMap<String, Denial>,
     /// Hosts that refuse connections.
     pub refusing: Vec<String>,
-    /// The steps of each host, by connection.
+    /// The steps of each host, one list for each connection in the order of opening.
     pub hosts: BTreeMap<String, Vec<Vec<Step>>>,
-    /// The expected outcome of each URL, and the number of its lines in the log if that is
-    /// expected, too.
+    /// Expected outcomes: the URL, the outcome, and the number of its lines in the crawl log;
+    /// `None` if any number is right.
     pub outcomes: Vec<(String, String, Option<usize>)>,
-    /// Annotations that are expected in the last log line of a URL.
+    /// Expected annotations: a URL, and the text that its last log line has.
     pub notes: Vec<(String, String)>,
-    /// The number of requests expected at each host.
+    /// The number of requests expected at each host: its name and the number.
     pub requests: Vec<(String, usize)>,
-    /// The number of connections expected at each host.
+    /// The number of connections expected at each host: its name and the number.
     pub connections: Vec<(String, usize)>,
 }
 
-/// A resolver's answer to a name instead of an address.
+/// What a resolver answers for a name instead of its address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Denial {
-    /// The kind of answer.
+    /// The kind of answer, in the word of the script, such as `no-such-name`.
     pub why: String,
-    /// How many look-ups of the name get it; `None`: all.
+    /// How many look-ups of the name get this answer before the others get the address; `None`: all
+    /// of them.
     pub lookups: Option<usize>,
 }
 
 impl Denial {
-    /// Returns the answer to a look-up with so many before it; `None` if it gets the address.
+    /// Returns the kind of answer that a look-up gets after `lookups` earlier ones of the name;
+    /// `None` if it gets the address.
     pub fn after(&self, lookups: usize) -> Option<&str> {
         self.lookups.is_none_or(|most| lookups < most).then_some(&*self.why)
     }
 }
 
-/// The address in answers of the kind `private`.
+/// The address that a look-up gets if its kind of answer is `private`.
 pub const PRIVATE: Ipv4Addr = Ipv4Addr::new(10, 1, 2, 3);
 
-/// One thing a server does.
+/// One thing a server does on a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Waits for a request of this target, with these cookies, or without any.
+    /// Waits for a request of this target with these cookies; `None`: without cookies.
     Request(String, Option<String>),
     /// Sends these bytes.
     Send(Vec<u8>),
     /// Does nothing for this long.
     Wait(Duration),
-    /// Closes in order.
+    /// Closes the connection in order.
     Close,
-    /// Closes with a reset.
+    /// Closes the connection with a reset.
     Reset,
-    /// Answers nothing any more.
+    /// Answers nothing any more, and leaves the connection open.
     Mute,
 }
 
@@ -204,8 +206,9 @@ fn step(verb: &str, rest: &str, words: &[&str]) -> Result<Step, String> {
     })
 }
 
-/// Returns a complete reply with a length: `links` fills the body, `to` adds a Location, `field`
-/// adds a header field, `closing` announces the end of the connection.
+/// Returns a complete reply with Content-Length. The words after the status change it: `links`
+/// fills the body, `to` adds a Location, `field` adds a header field, `closing` announces the end
+/// of the connection.
 fn reply(status: u16, words: &[&str]) -> Result<Vec<u8>, String> {
     let (mut fields, mut body) = (String::new(), String::new());
     let mut words = words.iter();
@@ -237,7 +240,7 @@ fn reply(status: u16, words: &[&str]) -> Result<Vec<u8>, String> {
     .into_bytes())
 }
 
-/// Decodes `\r`, `\n`, `\0`, `\xHH` and `\\`.
+/// Replaces the escapes `\r`, `\n`, `\0`, `\xHH` and `\\` by their bytes.
 fn unescape(text: &str) -> Vec<u8> {
     let (mut bytes, mut chars) = (Vec::new(), text.chars());
     while let Some(char) = chars.next() {
@@ -266,9 +269,9 @@ pub struct Player {
     steps: VecDeque<Step>,
     input: Vec<u8>,
     until: Option<Instant>,
-    /// Request targets received so far.
+    /// The targets of the requests received so far.
     requests: Vec<String>,
-    /// Requests that differ from what the script expects.
+    /// Descriptions of requests that differ from what the script expects.
     faults: Vec<String>,
 }
 
@@ -277,18 +280,18 @@ pub struct Player {
 pub enum Play {
     /// Send this, then call [`Player::play`] again.
     Send(Vec<u8>),
-    /// Wait until then, or until bytes arrive.
+    /// Wait until this time, or until bytes arrive.
     WaitUntil(Instant),
     /// Wait for more bytes.
     WaitForBytes,
-    /// Close in order.
+    /// Close the connection in order.
     Close,
-    /// Close with a reset.
+    /// Close the connection with a reset.
     Reset,
 }
 
 impl Player {
-    /// Creates a player of these steps.
+    /// Creates a player of the steps of one connection.
     pub fn new(steps: &[Step]) -> Self {
         Self {
             steps: steps.iter().cloned().collect(),
@@ -304,7 +307,7 @@ impl Player {
         self.input.extend_from_slice(bytes);
     }
 
-    /// Returns what to do now.
+    /// Returns what the player's owner has to do now.
     pub fn play(&mut self, now: Instant) -> Play {
         loop {
             match self.steps.front() {
@@ -342,24 +345,25 @@ impl Player {
         }
     }
 
-    /// Returns the request targets received so far.
+    /// Returns the targets of the requests received so far.
     pub fn requests(&self) -> &[String] {
         &self.requests
     }
 
-    /// Returns the deviations from what the script expects.
+    /// Describes all deviations from what the script expects.
     pub fn faults(&self) -> &[String] {
         &self.faults
     }
 
-    /// Counts the requests that no step waits for.
+    /// Takes the requests that no step waits for into the list of requests.
     fn count_unasked(&mut self) {
         while let Some((asked, _)) = self.request() {
             self.requests.push(asked);
         }
     }
 
-    /// Takes the next complete request: its target, and its cookies without blanks.
+    /// Removes the next complete request from the bytes received; returns its target, and its
+    /// cookies without blanks. `None` if no request is complete.
     fn request(&mut self) -> Option<(String, Option<String>)> {
         let end = self.input.windows(4).position(|window| window == b"\r\n\r\n")? + 4;
         let head: Vec<u8> = self.input.drain(..end).collect();

@@ -9,7 +9,7 @@ use std::time::Duration;
 /// A lognormal distribution of counts or sizes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spread {
-    /// The median.
+    /// The median count or size.
     pub median: f64,
     /// The standard deviation of the natural logarithm; 0 means always the median.
     pub sigma: f64,
@@ -18,7 +18,7 @@ pub struct Spread {
 /// A lognormal distribution of durations.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TimeSpread {
-    /// The median.
+    /// The median duration.
     pub median: Duration,
     /// The standard deviation of the natural logarithm; 0 means always the median.
     pub sigma: f64,
@@ -35,26 +35,28 @@ pub struct Settings {
     pub seeds: u32,
     /// The number of pages on all well-behaved hosts together; each host has at least its root.
     pub pages: u32,
-    /// How much hosts differ in their number of pages: sigma of a host's lognormal weight.
+    /// How much hosts differ in their number of pages: the standard deviation (sigma) of the
+    /// natural logarithm of a host's weight.
     pub pages_sigma: f64,
     /// The number of hosts that share a registrable domain; 1 gives each its own.
     pub hosts_per_domain: u32,
     /// The number of hosts that share an address; 1 gives each its own.
     pub hosts_per_address: u32,
 
-    /// The number of pages that each page is the first to link to: small makes a deep web, large a
-    /// flat one.
+    /// The number of pages that each page is the first to link to (its fan-out): a small number
+    /// makes a deep web, a large one a flat web.
     pub fanout: u32,
     /// The number of hosts that each host is the first to link to.
     pub host_fanout: u32,
     /// The number of links of a page, those of the fan-out included.
     pub links: Spread,
-    /// The share of the links beyond the fan-out that stay on their host.
+    /// The share of links to pages of the same host, among the links beyond the fan-out.
     pub locality: f64,
-    /// How much those links prefer few pages: 1 not at all, 2 and 3 increasingly.
+    /// How much the links beyond the fan-out prefer few pages: 1 not at all, 2 and 3 increasingly.
     pub link_skew: u32,
-    /// Whether the web is simplified for crawlers with fewer features: no path has a query or an
-    /// escape, and HTTP/1.1 replies say that the connection is kept, which they need not.
+    /// True if the web is simplified for crawlers with fewer features: no path has a query or an
+    /// escape, and HTTP/1.1 replies say that the connection is kept, though the protocol doesn't
+    /// require it.
     pub easy: bool,
     /// The share of links in unusual spellings: entities, dot segments, blanks, fragments,
     /// capitals.
@@ -78,33 +80,37 @@ pub struct Settings {
 
     /// The time to the first byte of a reply, drawn per host.
     pub think_time: TimeSpread,
-    /// How much that time varies from reply to reply: sigma of a lognormal factor.
+    /// How much the time to the first byte varies from reply to reply: the standard deviation
+    /// (sigma) of the natural logarithm of its factor.
     pub think_jitter: f64,
-    /// The round-trip time of the network, drawn per host. It is used in simulation only, as are
-    /// all further times and rates: the loopback interface has none.
+    /// The round-trip time of the network, drawn per host. Like all times and rates below, it is
+    /// used in simulation only: the loopback interface has none.
     pub round_trip: TimeSpread,
-    /// How much the round-trip time varies from message to message: sigma of a lognormal factor.
+    /// How much the round-trip time varies from message to message: the standard deviation (sigma)
+    /// of the natural logarithm of its factor.
     pub round_trip_jitter: f64,
     /// The time a host takes to accept a connection in addition to the round trip, drawn per host.
     pub accept_time: TimeSpread,
-    /// The time of a look-up, drawn per host.
+    /// The time of a look-up of a host's name, drawn per host.
     pub dns_time: TimeSpread,
-    /// The rate of a host in bytes per second, drawn per host; a median of 0 is unlimited.
+    /// The rate at which a host sends, in bytes per second, drawn per host; a median of 0 is
+    /// unlimited.
     pub rate: Spread,
-    /// The compression ratio of a coded body in simulation. Where bodies are really sent, they are
-    /// really coded.
+    /// The factor by which content coding shrinks a body in simulation. Where bodies are really
+    /// sent, they are really coded.
     pub coded_ratio: f64,
 
-    /// The number of requests allowed per connection: (share of hosts, limit); the remaining hosts
-    /// have no limit.
+    /// Limits of requests on one connection: (share of hosts, limit). The remaining hosts have no
+    /// limit.
     pub requests_per_connection: Vec<(f64, u32)>,
-    /// The share of hosts that close at their limit without announcing it, per host.
+    /// The share of hosts, per host, that close the connection at their limit of requests without
+    /// announcing it.
     pub close_silently: f64,
     /// The share of hosts that mix up replies to pipelined requests, per host, each in a drawn way.
     pub muddled: f64,
-    /// Whether redirects to another host lead to any page of it instead of only to its root.
+    /// True if a redirect to another host leads to any page of it, false if only to its root.
     pub deep_redirects: bool,
-    /// How long a host keeps an idle connection.
+    /// How long a host keeps an idle connection open.
     pub idle_time: Duration,
     /// The share of hosts that use HTTP/1.0 and close after each reply, per host.
     pub http10: f64,
@@ -114,11 +120,12 @@ pub struct Settings {
     pub chunked: f64,
     /// The share of hosts that code bodies with gzip if the client accepts it, per host.
     pub gzip: f64,
-    /// The share of hosts that code bodies with brotli.
+    /// The share of hosts that code bodies with brotli if the client accepts it, per host.
     pub brotli: f64,
-    /// The share of hosts that code bodies with zstd.
+    /// The share of hosts that code bodies with zstd if the client accepts it, per host.
     pub zstd: f64,
-    /// The share of hosts that code bodies with deflate (half with the zlib frame, half raw).
+    /// The share of hosts that code bodies with deflate if the client accepts it, per host (half
+    /// with the zlib frame, half raw).
     pub deflate: f64,
 
     /// The share of hosts whose robots.txt allows everything explicitly; the remaining ones answer
@@ -130,15 +137,16 @@ pub struct Settings {
     pub robots_delay: f64,
     /// The share of hosts whose robots.txt disallows everything.
     pub robots_deny: f64,
-    /// The Crawl-delay asked for.
+    /// The Crawl-delay that these robots.txt files ask for.
     pub crawl_delay: Duration,
 
-    /// The hostile hosts; each is a seed.
+    /// The kinds of hostile hosts, one host for each; each host is a seed.
     pub hostile: Vec<Hostile>,
 }
 
 impl Default for Settings {
-    /// A quiet, fast, uniform web: every host is well-behaved, nothing waits.
+    /// Returns the settings of a quiet, fast, uniform web: every host is well-behaved, nothing
+    /// waits.
     fn default() -> Self {
         let at_once = TimeSpread { median: Duration::ZERO, sigma: 0.0 };
         Self {
@@ -194,8 +202,8 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// A small, varied web for a first try: 60 hosts, 3,000 pages, some of everything that
-    /// well-behaved servers do, and the hostile hosts that don't take long.
+    /// Returns the settings of a small, varied web for a first try: 60 hosts, 3,000 pages, some of
+    /// everything that well-behaved servers do, and the hostile hosts that don't take long.
     pub fn quickstart() -> Self {
         Self {
             hosts: 60,
@@ -232,14 +240,14 @@ impl Settings {
         }
     }
 
-    /// The web of the benchmarks: `hosts` hosts of 300 pages each, 16.7 kB and 25 links a page,
-    /// plain HTTP, no waiting, every host a seed.
+    /// Returns the settings of the benchmarks' web: `hosts` hosts of 300 pages each, 16.7 kB and 25
+    /// links a page, plain HTTP, no waiting, every host a seed.
     pub fn bench(hosts: u32) -> Self {
         Self { hosts, seeds: hosts, pages: hosts.saturating_mul(300), ..Self::default() }
     }
 
-    /// A web of 2003 for comparing policies: 500 hosts, 30,000 pages, slow to connect to. Its
-    /// settings were fixed before the first run on it.
+    /// Returns the settings of a web of 2003 for comparing policies: 500 hosts, 30,000 pages, slow
+    /// to connect to. They were fixed before the first run on it.
     ///
     /// Source, unless noted otherwise below: Cao, Jiang, Singh: Scheduling Web Crawl for Better
     /// Performance and Quality, TR-682-03, Princeton 2003.
@@ -260,50 +268,53 @@ impl Settings {
             link_skew: 4,
             // A mean of 10 kB, as measured at the time.
             page_bytes: Spread { median: 6_000.0, sigma: 1.0 },
-            // 24% of hosts take one request on a connection. So do all that use HTTP/1.0.
+            // 24% of hosts take one request on a connection. So do all that use HTTP/1.0: this is
+            // their share.
             http10: 0.24,
-            // 66% of all hosts take 100, which is 0.868 of the other 76%. The last 10% take
-            // something in between: assumed 10 and 50, half each.
+            // 66% of all hosts take 100 requests on a connection, which is 0.868 of the other 76%.
+            // The last 10% take something in between: assumed 10 and 50, half each.
             requests_per_connection: vec![(0.868, 100), (0.066, 10), (0.066, 50)],
             idle_time: Duration::from_secs(15),
-            // 20 hosts were found that answer within 100 ms and take 100 requests (figure 5). Of
-            // the 330 that take so many, a tenth think for less: a few more than 20, because those
-            // were selected.
+            // 20 hosts were found that answer within 100 ms and take 100 requests on a connection
+            // (figure 5). Here 330 hosts take so many, and a tenth of these think for less than 100
+            // ms: a few more than 20, because those of the paper were selected.
             think_time: spread_ms(400, 1.1),
             think_jitter: 0.3,
             // HTTP/1.1 was twice as fast as HTTP/1.0, though a quarter of the hosts don't support
-            // it (figure 4): opening a connection takes 1.9 times as long as a reply, since (c + r)
-            // / (r + 0.24 c) = 2.
+            // it (figure 4). So opening a connection (c) takes 1.9 times as long as a reply (r),
+            // since (c + r) / (r + 0.24 c) = 2.
             accept_time: spread_ms(800, 1.0),
             // One continent by cable; little compared to the rest.
             round_trip: spread_ms(80, 0.2),
             round_trip_jitter: 0.1,
-            // Assumed: a name server near the host, queried once a host.
+            // Assumed: a name server near the host, queried once for each host.
             dns_time: spread_ms(60, 0.8),
-            // Assumed: two thirds of the hosts send at 1.4 to 7 Mb/s, lines of the time, shared.
+            // Assumed: two thirds of the hosts send at 1.4 to 7 Mb/s, a shared network line of the
+            // time.
             rate: Spread { median: 400e3, sigma: 0.8 },
             ..Self::default()
         }
     }
 
-    /// A web of 2025 for comparing policies: 2,000 hosts, 60,000 pages, short round trips, TLS,
-    /// coded bodies. Its settings were fixed before the first run on it.
+    /// Returns the settings of a web of 2025 for comparing policies: 2,000 hosts, 60,000 pages,
+    /// short round trips, TLS, coded bodies. They were fixed before the first run on it.
     pub fn scenario_2025() -> Self {
         Self {
             hosts: 2_000,
             pages: 60_000,
             // Sites differ more in size than in 2003.
             pages_sigma: 1.5,
-            // IRLbot counted (Lee and others, 2008) some 62 a page on average; more by now.
+            // IRLbot counted (Lee and others, 2008) some 62 links a page on average; more by now.
             links: Spread { median: 60.0, sigma: 0.7 },
             locality: 0.8,
             link_skew: 4,
-            // HTML alone: a mean of 138,000 * e^(1.06^2 / 2) = 242,000.
+            // The HTML of a page alone, in bytes: a mean of 138,000 * e^(1.06^2 / 2) = 242,000.
             page_bytes: Spread { median: 138_000.0, sigma: 1.06 },
             // Assumed: dead links and moved pages, few among a site's own links.
             not_found: 0.02,
             redirect: 0.03,
-            // nginx's default: 100 until 1.19.10, 1,000 since. Others have no limit.
+            // nginx's default: 100 requests on a connection until 1.19.10, 1,000 since. Others have
+            // no limit.
             requests_per_connection: vec![(0.25, 100), (0.60, 1_000)],
             // Nearly all pages use https, and nearly all of these are coded; text shrinks to a
             // fifth, as IRLbot found.
@@ -319,13 +330,13 @@ impl Settings {
             round_trip: spread_ms(60, 0.8),
             // Assumed: the resolver is near and has many of the names cached.
             dns_time: spread_ms(30, 0.8),
-            // Assumed: 40 Mb/s, what one connection gets of a server's line.
+            // Assumed: 40 Mb/s, what one connection gets of the capacity of a server's network.
             rate: Spread { median: 5e6, sigma: 1.0 },
             ..Self::default()
         }
     }
 
-    /// Every hostile host there is, and ten well-behaved ones.
+    /// Returns the settings of a web with every hostile host there is, and ten well-behaved ones.
     pub fn hostile() -> Self {
         Self {
             hosts: 10,

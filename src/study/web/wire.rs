@@ -25,7 +25,7 @@ pub enum Step {
     Drip(Vec<u8>),
     /// Does nothing until the client closes the connection.
     Stall,
-    /// Closes in order.
+    /// Closes the connection in order.
     Close,
     /// Resets the connection.
     Reset,
@@ -37,34 +37,34 @@ pub const DRIP_EVERY: Duration = Duration::from_secs(1);
 /// The properties of a request that decide the form of the reply.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Terms {
-    /// The client uses HTTP/1.0: no chunks.
+    /// True if the client uses HTTP/1.0: the body is not sent in chunks.
     pub http10: bool,
-    /// The method is HEAD: no body.
+    /// True if the method is HEAD: no body is sent.
     pub head: bool,
-    /// The client accepts the host's content coding.
+    /// True if the client accepts the host's content coding.
     pub coded: bool,
 }
 
-/// An encoded reply.
+/// A reply as bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wire {
-    /// Head and body.
+    /// Head and body of the reply.
     pub bytes: Vec<u8>,
-    /// The position where further header fields may be inserted.
+    /// The position in `bytes` where further header fields may be inserted.
     pub fields_at: usize,
-    /// Where the head continues after its `Connection` field, if it has one:
-    /// `fields_at..fields_end` may be replaced by another one.
+    /// The position in `bytes` where the head continues after its `Connection` field, if it has
+    /// one: `fields_at..fields_end` may be replaced by another `Connection` field.
     pub fields_end: usize,
-    /// Whether the end of the connection marks the end of the body.
+    /// True if the body has no length of its own, so that closing the connection marks its end.
     pub closes: bool,
 }
 
-/// Shorter bodies are not coded.
+/// The smallest length in bytes of a body that is coded.
 pub(super) const CODED_BYTES_MIN: usize = 200;
-/// The decoded length of a bomb: twice the usual limit of decoded bodies.
+/// The decoded length of a bomb in bytes: twice the usual limit of decoded bodies.
 pub const BOMB_BYTES: usize = 128 << 20;
 
-/// Frames and codes a reply as the host does.
+/// Frames and codes a reply as its host does.
 pub fn encode(reply: &Reply, host: &Host, terms: Terms) -> Wire {
     let coded = terms.coded
         && host.coding != Coding::Identity
@@ -105,8 +105,8 @@ pub fn encode(reply: &Reply, host: &Host, terms: Terms) -> Wire {
     Wire { bytes, fields_at, fields_end, closes }
 }
 
-/// Writes chunks of uneven sizes; the first has an extension, the last a trailer (RFC 9112, section
-/// 7.1).
+/// Writes a body in chunks of uneven sizes; the first chunk has an extension, the last a trailer
+/// (RFC 9112, section 7.1).
 fn push_chunks(bytes: &mut Vec<u8>, mut body: &[u8]) {
     let sizes = [7, 1_000, 4_096, 333, 8_000];
     let mut sizes = sizes.iter().cycle();
@@ -122,12 +122,12 @@ fn push_chunks(bytes: &mut Vec<u8>, mut body: &[u8]) {
     bytes.extend(b"0\r\nX-Trailer: done\r\n\r\n");
 }
 
-/// Compresses a body with this coding.
+/// Compresses a body with the coding.
 pub fn compress(coding: Coding, body: &[u8]) -> Vec<u8> {
     pack(coding, |out| out.write_all(body))
 }
 
-/// Returns a decompression bomb: [`BOMB_BYTES`] of blanks in this coding.
+/// Returns a decompression bomb: [`BOMB_BYTES`] of blanks, compressed with the coding.
 pub fn bomb(coding: Coding) -> Vec<u8> {
     let block = [b' '; 1 << 16];
     pack(coding, |out| (0..BOMB_BYTES / block.len()).try_for_each(|_| out.write_all(&block)))
@@ -170,8 +170,8 @@ fn pack(coding: Coding, fill: impl Fn(&mut dyn Write) -> std::io::Result<()>) ->
     }
 }
 
-/// Returns the steps of hostile behaviour: what happens on the connection when `place` is
-/// requested. `asked` is how often it was requested before.
+/// Returns the steps of a hostile host's behaviour `play`: what happens on the connection when
+/// `place` is requested. `asked` is how often it was requested before.
 pub fn script(web: &Web, place: Place, play: Play, asked: u32, terms: Terms) -> Vec<Step> {
     let host = web.host(place.host);
     let send = |reply: &Reply| vec![Step::Send(encode(reply, &host, terms).bytes)];
@@ -210,7 +210,7 @@ pub fn script(web: &Web, place: Place, play: Play, asked: u32, terms: Terms) -> 
     }
 }
 
-/// Returns the steps of behaviour that doesn't depend on the page.
+/// Returns the steps of a behaviour that doesn't depend on the page requested.
 fn misbehave(play: Play) -> Vec<Step> {
     const OK: &str = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n";
     const SMALL: &str = "<!DOCTYPE html><title>Small</title><p>A body of little weight.";
@@ -275,7 +275,8 @@ fn whole(fields: &str, body: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// The rule that matters comes first: parsers may stop at 500 KiB (RFC 9309, section 2.5).
+/// Returns a robots.txt of 600 KiB. The rule that matters comes first, because parsers may stop at
+/// 500 KiB (RFC 9309, section 2.5).
 fn huge_robots() -> Reply {
     let mut rules = "User-agent: *\nDisallow: /closed\n".to_owned();
     let mut number = 0;
@@ -286,12 +287,12 @@ fn huge_robots() -> Reply {
     Reply::text(rules)
 }
 
-/// Whether a kind of host resets connections, for which its server must leave bytes unread.
+/// Whether hosts of a kind reset connections. Their servers must leave bytes unread for that.
 pub fn resets(kind: Hostile) -> bool {
     kind.spec().rows.iter().any(|row| matches!(row.play, Play::ResetAtOnce | Play::ResetLater))
 }
 
-/// Returns the reason phrase of a status.
+/// Returns the reason phrase of a status code.
 fn reason(status: u16) -> &'static str {
     match status {
         200 => "OK",

@@ -7,7 +7,7 @@ use crate::study::report::scale::Span;
 use crate::study::report::slots::Slot;
 use crate::study::report::thin::{Point, thin};
 
-/// The plot and the spans of its axes.
+/// The plot of a chart (the rectangle between its axes) and the values that its axes span.
 pub(super) struct Scene {
     pub(super) plot: Plot,
     pub(super) x: Span,
@@ -19,7 +19,7 @@ impl Scene {
         Some((self.plot.x(&self.x, x)?, self.plot.y(&self.y, y)?))
     }
 
-    /// Returns the points of a series in pixels, split at its gaps.
+    /// Returns the points of a series in pixels, in one piece for each stretch between two gaps.
     pub(super) fn pieces(&self, series: &Series) -> Vec<Vec<Point>> {
         pieces(series.points.iter().map(|(x, y)| self.place(*x, *y)))
     }
@@ -50,7 +50,7 @@ impl Scene {
             .iter()
             .map(|piece| if series.style == Style::Marked { piece.clone() } else { thin(piece) })
             .collect();
-        // A point between two gaps has no line: its marker shows it.
+        // A point between two gaps has no line to draw: a marker shows it.
         let alone = pieces.iter().filter(|piece| piece.len() == 1).flatten().copied();
         let spots: Vec<Point> = match series.style {
             Style::Marked => pieces.iter().flatten().copied().collect(),
@@ -67,7 +67,8 @@ impl Scene {
         canvas.close();
     }
 
-    /// Returns the positions of a line's few markers, shifted a little from those of the next line.
+    /// Returns where a line has its few markers, in pixels. `shift` moves them a little, so that
+    /// those of different lines differ.
     fn spots(&self, pieces: &[Vec<Point>], shift: f64) -> Vec<Point> {
         const COUNT: usize = 5;
         let width = self.plot.width() / COUNT as f64;
@@ -93,7 +94,7 @@ impl Scene {
         }
     }
 
-    /// Writes labels over the left ends of horizontal lines.
+    /// Writes the labels of horizontal reference lines over their left ends.
     pub(super) fn labels_within(&self, canvas: &mut Canvas, marks: &[Mark]) {
         let Plot { left, right, .. } = self.plot;
         for mark in marks {
@@ -108,7 +109,7 @@ impl Scene {
     }
 }
 
-/// Splits a sequence at its gaps.
+/// Splits a sequence at its gaps, the `None`s; empty pieces are left out.
 fn pieces<T>(places: impl Iterator<Item = Option<T>>) -> Vec<Vec<T>> {
     let mut pieces = Vec::new();
     let mut piece = Vec::new();
@@ -125,7 +126,7 @@ fn pieces<T>(places: impl Iterator<Item = Option<T>>) -> Vec<Vec<T>> {
     pieces
 }
 
-/// Returns the height of a line at an x, if it passes there.
+/// Returns the y of a line at an x, both in pixels; `None` if the line doesn't pass there.
 fn height_at(piece: &[Point], x: f64) -> Option<f64> {
     let pair = piece.windows(2).find(|pair| pair[0].0 <= x && x <= pair[1].0)?;
     let width = pair[1].0 - pair[0].0;

@@ -11,19 +11,21 @@
 
 use super::Links;
 
-/// How a graph is cut into hosts.
+/// The parameters by which a graph is cut into hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cut {
-    /// The most pages that a short link spans. Too few split large hosts; as many as there are
-    /// pages merge all hosts that link to each other.
+    /// The largest distance of page numbers that a short link spans. If it is too small, large
+    /// hosts are split; if it is as large as the number of pages, all hosts that link to each other
+    /// are merged.
     pub span_max: u32,
-    /// The most short links that may cross a border.
+    /// The most short links that may cross a border between two hosts.
     pub crossing_max: u32,
 }
 
 impl Default for Cut {
-    /// No link of 5,000 pages or less crosses a border. The crawl for which it was chosen
-    /// (cnr-2000: 325,557 pages) is cut into 1,494 hosts, 116 of them with 50 pages or more.
+    /// Returns the parameters for which no link of 5,000 pages or less crosses a border. The crawl
+    /// for which they were chosen (cnr-2000: 325,557 pages) is cut into 1,494 hosts, 116 of them
+    /// with 50 pages or more.
     fn default() -> Self {
         Self { span_max: 5_000, crossing_max: 0 }
     }

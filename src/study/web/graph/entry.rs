@@ -13,16 +13,16 @@ use std::cmp::Reverse;
 /// The page at which a crawl of a graph starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// The page.
+    /// The number of the page.
     pub page: u32,
-    /// The number of pages reached by links from there, itself included.
+    /// The number of pages reached from `page` by links, `page` included.
     pub reached: u32,
 }
 
-/// The number of walks that are repeated if no page reaches all.
+/// The number of walks that are repeated in full if no page reaches all.
 pub(super) const STARTS_MAX: usize = 64;
 
-/// Returns the page that reaches most; the graph has pages.
+/// Returns the page that reaches most pages, by the rules above. The graph must have pages.
 pub(super) fn find(links: &Links) -> Entry {
     let mut walker = Walker { links, seen: vec![0; links.pages() as usize], found: Vec::new() };
     // The pages found so far are closed under links. So if a page reaches all, the last of these
@@ -54,14 +54,15 @@ pub(super) fn find(links: &Links) -> Entry {
 
 struct Walker<'a> {
     links: &'a Links,
-    /// The mark of the last walk that reached each page.
+    /// For each page, the mark of the last walk that reached it; 0 if none did.
     seen: Vec<u32>,
-    /// Pages found and not yet visited.
+    /// Pages that the current walk has found and not yet visited.
     found: Vec<u32>,
 }
 
 impl Walker<'_> {
-    /// Marks the pages that are reachable without passing pages with this mark, and counts them.
+    /// Walks the links from page `from`: gives `mark` to every page reached, and returns their
+    /// number. Pages that have this mark already are neither passed nor counted.
     fn walk(&mut self, from: u32, mark: u32) -> u32 {
         let mut count = 0;
         self.find(from, mark);

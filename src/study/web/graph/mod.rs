@@ -31,7 +31,7 @@ use std::ops::Range;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Graph {
     links: Links,
-    /// The first page of each host; after the last host, the number of pages.
+    /// The number of each host's first page; after the last host, the number of pages.
     starts: Vec<u32>,
     entry: Entry,
 }
@@ -39,17 +39,18 @@ pub struct Graph {
 /// The links of all pages, page after page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Links {
-    /// Where each page's links begin; after the last page, the number of links.
+    /// For each page the index in `targets` where its links begin; after the last page, the number
+    /// of links.
     offsets: Vec<u32>,
     targets: Vec<u32>,
 }
 
-/// One of the two arrays that a graph is read from.
+/// One of the two arrays that a graph is read from; a flaw names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// The number of links of each page.
+    /// The array with the number of links of each page.
     Degrees,
-    /// The targets of the links.
+    /// The array with the targets of all links.
     Targets,
 }
 
@@ -60,15 +61,16 @@ pub enum Flaw {
     Empty,
     /// The length of an array is not a multiple of four bytes.
     Uneven(Part),
-    /// Targets are truncated: the degrees count this many more links.
+    /// The array of targets is too short: this many targets are missing for the links that the
+    /// degrees count.
     Missing(u64),
-    /// This many targets belong to no page.
+    /// The array of targets is too long: this many targets at its end belong to no page.
     Surplus(u64),
-    /// A link leads to a page that does not exist.
+    /// A link leads to a page number that does not exist.
     Nowhere {
-        /// The number of the link, counted from 0.
+        /// The position of the link in the array of targets, counted from 0.
         link: u32,
-        /// The number of its target.
+        /// The page number that it leads to.
         target: u32,
     },
     /// There are more pages or links than 32 bits can count.
@@ -129,12 +131,12 @@ impl Graph {
         u32::try_from(self.starts.len() - 1).expect("no more hosts than pages")
     }
 
-    /// Returns the pages of a host.
+    /// Returns the numbers of the pages of a host.
     pub fn pages_of(&self, host: u32) -> Range<u32> {
         self.starts[host as usize]..self.starts[host as usize + 1]
     }
 
-    /// Returns the host of a page.
+    /// Returns the number of the host of a page.
     pub fn host_of(&self, page: u32) -> u32 {
         let after = self.starts.partition_point(|start| *start <= page);
         u32::try_from(after - 1).expect("no more hosts than pages")
@@ -190,7 +192,8 @@ impl Links {
     }
 }
 
-/// Decodes the numbers in an array of bytes; `None` if its length is not a multiple of four.
+/// Decodes the little-endian 32-bit numbers in an array of bytes; `None` if its length is not a
+/// multiple of four.
 fn numbers(bytes: &[u8]) -> Option<impl ExactSizeIterator<Item = u32> + Clone> {
     let (words, rest) = bytes.as_chunks::<4>();
     rest.is_empty().then(|| words.iter().map(|word| u32::from_le_bytes(*word)))

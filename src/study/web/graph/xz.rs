@@ -12,9 +12,9 @@ use std::io::Read;
 /// Why a file could not be decompressed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum XzFlaw {
-    /// Its content is longer than allowed.
+    /// The content is longer than allowed.
     TooLarge,
-    /// It is damaged, truncated, or not an xz file: the decoder's message.
+    /// The file is damaged, truncated, or not an xz file; with the decoder's message.
     Broken(String),
 }
 
@@ -29,10 +29,10 @@ impl fmt::Display for XzFlaw {
 
 impl std::error::Error for XzFlaw {}
 
-/// The memory limit of the decoder. `xz -9` uses a window of 64 MiB, the most of its levels.
+/// The memory limit of the decoder in KiB. `xz -9`, the highest level, uses a window of 64 MiB.
 const MEMORY_KIB_MAX: u32 = 96 << 10;
 
-/// Decompresses a file whose content has at most `bytes_max` bytes.
+/// Decompresses an xz file whose content has at most `bytes_max` bytes.
 ///
 /// # Errors
 /// The content is longer than that, or the file is not a complete xz file.

@@ -11,16 +11,17 @@ use super::Coding;
 use super::Heavy;
 use std::fmt::Write;
 
-/// Bytes of empty blocks or members in a body, before it is compressed again.
+/// The bytes of empty blocks or members in a body before it is compressed again.
 const EMPTY_BYTES: usize = 1 << 20;
 /// The number of links to hosts with non-ASCII names, some longer than IDNA allows.
 const LONG_HOSTS: usize = 400;
-/// The length of the rules: a robots.txt is read up to 500 KiB (RFC 9309, section 2.5).
+/// The length in bytes of the long robots.txt: parsers read at least 500 KiB (RFC 9309, section
+/// 2.5).
 const RULES_BYTES: usize = 495 << 10;
-/// Bytes of text in a charset that has to be converted.
+/// The bytes of text in a charset that a crawler has to convert.
 const WIDE_BYTES: usize = 1 << 20;
 
-/// Returns the header fields and the body of a reply.
+/// Returns the header fields and the body of the reply for `heavy`.
 pub(in super::super) fn reply(heavy: Heavy) -> (&'static str, Vec<u8>) {
     const HTML: &str = "Content-Type: text/html\r\n";
     const TWICE: &str = "Content-Type: text/html\r\nContent-Encoding: gzip, gzip\r\n";
@@ -50,13 +51,13 @@ pub(in super::super) fn reply(heavy: Heavy) -> (&'static str, Vec<u8>) {
     }
 }
 
-/// Returns a gzip member of empty blocks with fixed codes: each has one bit for "not the last", two
-/// for the type and seven zeros that end it; four of them are five bytes.
+/// Returns a gzip member made of empty deflate blocks with fixed codes. A block has ten bits: one
+/// for "not the last", two for the type and seven zeros that end it; four of them are five bytes.
 fn empty_blocks() -> Vec<u8> {
     const FOUR: [u8; 5] = [0b0000_0010, 0b0000_1000, 0b0010_0000, 0b1000_0000, 0];
     let mut bytes = vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255];
     bytes.extend(FOUR.repeat(EMPTY_BYTES / FOUR.len()));
-    // The last block, then the checksum and the length of empty content.
+    // The last block, then the checksum and the length of the content, which is empty.
     bytes.extend([0b0000_0011, 0]);
     bytes.extend([0; 8]);
     bytes
@@ -76,8 +77,8 @@ fn long_hosts() -> String {
     page
 }
 
-/// Returns rules with wildcards that match a part of every path of the host; the last one disallows
-/// them.
+/// Returns robots.txt rules with wildcards: each matches a part of every path of the host, so that
+/// matching costs work; the last rule, without wildcards, disallows all of these paths.
 fn many_rules() -> String {
     let mut rules = String::from("User-agent: *\n");
     let mut number = 0;

@@ -26,7 +26,7 @@ pub enum Naming {
     NoAddress,
     /// With SERVFAIL.
     Fails,
-    /// Never.
+    /// Never: queries get no answer.
     Mute,
     /// With a packet that is not an answer.
     Garbled,
@@ -49,7 +49,7 @@ pub enum Manner {
     Mute,
     /// It mixes up the replies to requests that arrive together.
     Muddle(Muddle),
-    /// It closes without announcement after this many replies, whatever else was requested.
+    /// It closes without announcement after this many replies, even if more requests have arrived.
     Limit(u32),
     /// It uses plain HTTP where TLS is expected.
     NotTls,
@@ -58,13 +58,13 @@ pub enum Manner {
 /// The certificate of a hostile host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Certificate {
-    /// A valid one, signed by the lab's authority.
+    /// A valid certificate, signed by the lab's authority.
     Good,
-    /// An expired one.
+    /// An expired certificate.
     Expired,
-    /// One for another host.
+    /// A certificate for another host.
     WrongName,
-    /// A self-signed one.
+    /// A self-signed certificate.
     UnknownIssuer,
 }
 
@@ -73,26 +73,26 @@ pub enum Certificate {
 pub enum Play {
     /// Sends a page with links to all other resources of the host.
     Index,
-    /// Sends a small page.
+    /// Sends a small page without links.
     Plain,
     /// Sends a page with links to two more pages, without end.
     TwoMore,
-    /// Sends a page whose links have new session ids.
+    /// Sends a page each of whose links has a new session id.
     Sessions,
     /// Redirects to this path.
     RedirectTo(&'static str),
-    /// Redirects to the next resource of the row, without end.
+    /// Redirects to the next resource of the same row of the table, without end.
     RedirectOn,
-    /// Sends 503 with Retry-After for the first requests, then a page.
+    /// Sends 503 with Retry-After to the first requests, then a page.
     RetryAfter {
-        /// The seconds in Retry-After.
+        /// The seconds that Retry-After asks the client to wait.
         seconds: u32,
-        /// The number of refusals before the page is sent.
+        /// The number of 503 replies before the page is sent.
         times: u32,
     },
     /// Sends 500.
     Error,
-    /// Sends robots.txt rules that disallow `/closed`, followed by 600 KiB of others.
+    /// Sends robots.txt rules that disallow `/closed`, followed by 600 KiB of other rules.
     HugeRobots,
     /// Sends header lines without end.
     EndlessHead,
@@ -102,42 +102,42 @@ pub enum Play {
     DripHead,
     /// Sends a body at one byte a second.
     DripBody,
-    /// Closes without sending a byte.
+    /// Closes the connection without sending a byte.
     CloseAtOnce,
-    /// Resets without sending a byte.
+    /// Resets the connection without sending a byte.
     ResetAtOnce,
-    /// Resets in the middle of the body.
+    /// Resets the connection in the middle of the body.
     ResetLater,
     /// Never answers.
     StallHead,
     /// Stops forever in the middle of the body.
     StallBody,
-    /// Closes in the middle of the body.
+    /// Closes the connection in the middle of the body.
     CutBody,
     /// Sends more bytes than Content-Length says.
     TooLong,
-    /// Sends these header lines, then a small body, then closes.
+    /// Sends a reply with these header lines and a small body, then closes the connection.
     Framing(&'static str),
-    /// Sends this body as `Transfer-Encoding: chunked`, then closes.
+    /// Sends this body as `Transfer-Encoding: chunked`, then closes the connection.
     Chunks(&'static str),
-    /// Sends this head, then a small body, then closes.
+    /// Sends this text as the head of the reply, then a small body, then closes the connection.
     Head(&'static str),
-    /// Sends 103 and 100 before the final reply.
+    /// Sends the informational replies 103 and 100 before the final one.
     Informational,
-    /// Sends a decompression bomb.
+    /// Sends a decompression bomb in this coding.
     Bomb(Coding),
-    /// Sends a gzip bomb inside gzip.
+    /// Sends a gzip bomb that is compressed with gzip once more.
     BombTwice,
-    /// Sends a reply that costs much work.
+    /// Sends a reply that costs the crawler much work.
     Heavy(Heavy),
 }
 
 /// A small reply that costs a crawler much work, other than by its decoded size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Heavy {
-    /// Empty deflate blocks, compressed twice.
+    /// A body of empty deflate blocks, compressed twice.
     EmptyBlocks,
-    /// Empty gzip members, compressed again.
+    /// A body of empty gzip members, compressed again.
     EmptyMembers,
     /// Links to hosts whose names have 330 and 990 ideographs.
     LongHosts,
@@ -145,16 +145,16 @@ pub enum Heavy {
     ManyRules,
     /// robots.txt rules that disallow `/late/`.
     ClosedRules,
-    /// A megabyte in UTF-16.
+    /// A page of a megabyte of text in UTF-16.
     Utf16,
-    /// A megabyte in ISO-2022-JP.
+    /// A page of a megabyte of text in ISO-2022-JP.
     Iso2022Jp,
 }
 
-/// How often a resource is requested from the server.
+/// How often the server receives requests for a resource in a complete crawl.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asked {
-    /// Never: it can't be reached.
+    /// Never: the server can't be reached, or the resource must not be requested.
     Never,
     /// Once.
     Once,
@@ -162,45 +162,48 @@ pub enum Asked {
     Tries,
     /// Once, and once more if the crawler retries at all.
     Twice,
-    /// Until this many refusals have passed, if the crawler retries that often.
+    /// Until this many requests have been refused and the next one succeeds, if the crawler retries
+    /// that often.
     Past(u32),
 }
 
-/// The resources of one row: `path` alone, or `path` followed by 0, 1, 2 if there are several.
+/// One row of a kind's table, which defines one resource or several: at `path` alone, or at `path`
+/// followed by 0, 1, 2 and so on if there are several.
 #[derive(Clone, Copy, Debug)]
 pub struct Row {
-    /// The path, or its prefix.
+    /// The path of the resource, or the prefix of their paths if there are several.
     pub path: &'static str,
-    /// The number of resources.
+    /// The number of resources that the row defines.
     pub count: u32,
-    /// The behaviour of the server.
+    /// What the server does when one of the resources is requested.
     pub play: Play,
-    /// The outcomes, of which any is acceptable.
+    /// The acceptable outcomes of each resource; any of them is right.
     pub outcomes: &'static [Outcome],
-    /// How often the server is asked.
+    /// How often the server receives requests for each resource.
     pub asked: Asked,
 }
 
-/// The complete definition of a kind.
+/// The complete definition of a kind of hostile host.
 #[derive(Clone, Copy, Debug)]
 pub struct Spec {
-    /// How its name resolves.
+    /// How the name of the host resolves.
     pub naming: Naming,
-    /// How its sockets behave.
+    /// How the sockets of the host behave.
     pub manner: Manner,
-    /// Its certificate, for hosts that use TLS.
+    /// The certificate of the host; `None` if it doesn't use TLS.
     pub certificate: Option<Certificate>,
-    /// Whether a crawler finishes with it within five seconds at default timeouts.
+    /// True if a crawler finishes with the host within five seconds at default timeouts.
     pub quick: bool,
-    /// Its resources; `/robots.txt` allows everything unless listed.
+    /// The resources of the host; `/robots.txt` allows everything unless it is listed.
     pub rows: &'static [Row],
 }
 
-/// The count of an endless row: deeper resources exist, but no crawler should request them.
+/// The `count` of a row without end: deeper resources exist, but no crawler should request them
+/// all.
 pub(super) const ENDLESS: u32 = u32::MAX;
 
 impl Hostile {
-    /// Whether a crawler finishes with it within five seconds at default timeouts.
+    /// Whether a crawler finishes with a host of this kind within five seconds at default timeouts.
     pub fn is_quick(self) -> bool {
         self.spec().quick
     }

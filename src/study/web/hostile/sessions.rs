@@ -12,12 +12,12 @@ use std::fmt::Write;
 /// The number of pages, a quarter of them with each kind of id.
 pub(in super::super) const PAGES: u32 = 20;
 
-/// Returns the path of a page as spelled in the index.
+/// Returns the path of a page as the index spells it, with the page's one fixed id.
 pub(in super::super) fn path(page: u32) -> String {
     spelled(page, PAGES)
 }
 
-/// Returns the path of a page as spelled in a link on page `from`.
+/// Returns the path of a page as a link on page `from` spells it, with an id of that link.
 fn spelled(page: u32, from: u32) -> String {
     let mut draw = Draw::new(0, Purpose::Path, from, page);
     match page % 4 {
@@ -30,13 +30,13 @@ fn spelled(page: u32, from: u32) -> String {
     }
 }
 
-/// Returns an id of `len` letters. The first two guarantee a letter and a digit.
+/// Returns an id of `len` characters. The first two are `a1`, so that it has a letter and a digit.
 fn id(draw: &mut Draw, letters: &[u8], len: usize) -> String {
     let rest = (2..len).map(|_| letters[draw.below(letters.len() as u32) as usize]);
     b"a1".iter().copied().chain(rest).map(char::from).collect()
 }
 
-/// Returns the page at a path, whatever its id.
+/// Returns the number of the page at a path, whatever its session id; `None` if there is none.
 pub(in super::super) fn page_at(path: &str) -> Option<u32> {
     let path = path.split([';', '?']).next()?;
     let (_, number) = path.rsplit_once("/p")?;
@@ -45,7 +45,7 @@ pub(in super::super) fn page_at(path: &str) -> Option<u32> {
     (is_in_segment == (page % 4 == 3)).then_some(page)
 }
 
-/// Returns the body of a page, with links to all pages.
+/// Returns the body of page number `page`, with links to all pages.
 pub(in super::super) fn body(page: u32) -> String {
     let mut body = format!("<!DOCTYPE html><title>Page {page}</title>\n");
     for to in 0..PAGES {

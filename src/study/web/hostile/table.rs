@@ -22,7 +22,7 @@ const fn once(path: &'static str, play: Play, outcomes: &'static [Outcome]) -> R
     Row { path, count: 1, play, outcomes, asked: Asked::Once }
 }
 
-/// A truncated body: the page is requested twice.
+/// Defines a resource whose body is truncated, so that the page is requested twice.
 const fn twice(path: &'static str, play: Play, outcomes: &'static [Outcome]) -> Row {
     Row { path, count: 1, play, outcomes, asked: Asked::Twice }
 }
@@ -119,7 +119,8 @@ impl Hostile {
     }
 
     fn spec_of_muddled(self) -> Spec {
-        // What was not proven is requested again.
+        // A reply that can't be proven to belong to its request is not used: the page is requested
+        // again, so it may be asked for as often as the crawler retries.
         const ROWS: &[Row] = &[
             row("/", Play::Index, &[Ok]),
             Row { path: "/p", count: 24, play: Play::Plain, outcomes: &[Ok], asked: Asked::Tries },
@@ -197,7 +198,8 @@ impl Hostile {
         Spec { rows, ..PLAIN }
     }
 
-    /// A bomb is a complete reply; how much of it is decoded is the crawler's choice.
+    /// Returns the definition of a kind that sends bombs. A bomb is a complete reply; how much of
+    /// it is decoded is the crawler's choice.
     fn spec_of_bombs(self) -> Spec {
         let rows: &'static [Row] = match self {
             Self::BombGzip => {
@@ -318,8 +320,9 @@ impl Hostile {
                 Spec { rows: ROWS, ..PLAIN }
             }
             Self::RobotsLoop => {
-                // Beyond the redirects that a crawler follows, it may treat the file as unavailable
-                // (RFC 9309, section 2.3.1.2) and so the host as allowed.
+                // When a crawler has followed as many redirects as it does, it may treat robots.txt
+                // as unavailable (RFC 9309, section 2.3.1.2) and so everything on the host as
+                // allowed.
                 const ROWS: &[Row] = &[
                     row(ROBOTS, Play::RedirectTo("/robots.txt"), &[Redirect, RedirectLimit]),
                     row("/", Play::Plain, &[Ok, RobotsUnreachable]),
@@ -342,7 +345,7 @@ impl Hostile {
         const fn heavy(path: &'static str, heavy: Heavy) -> Row {
             once(path, Play::Heavy(heavy), &[Ok])
         }
-        /// URLs that robots.txt disallows.
+        /// Defines resources that robots.txt disallows, so that they are never requested.
         const fn closed(path: &'static str, count: u32) -> Row {
             Row { count, asked: Asked::Never, ..once(path, Play::Plain, &[RobotsDenied]) }
         }
