@@ -1,7 +1,7 @@
 //! `sted check`: validates a configuration and prints it with all defaults.
 //!
-//! The output is TOML that parses as the same configuration; remarks are comments. Seeds and the
-//! hosts file are read as a crawl would read them. Other files that the configuration names are
+//! The output is TOML that parses as the same configuration; remarks are TOML comments. Seeds and
+//! the hosts file are read as a crawl would read them. Other files that the configuration names are
 //! only opened, not read.
 
 use super::{Exit, Failure, inputs, load, study};
@@ -12,16 +12,17 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 
-/// The exit codes of this command, for its help text.
+/// The exit codes of `sted check`, for its help text.
 pub(super) const EXITS: &str = "Exit codes:
    0  the configuration is valid
    2  it is not valid, or a file is missing; stderr has the mistakes
    3  the effective configuration could not be written";
 
-/// Checks the configuration at `path` and prints the effective one.
+/// Checks the configuration at `path` and prints it with the defaults of the keys that it leaves
+/// out.
 ///
 /// # Errors
-/// The file has mistakes, a file it names can't be opened, or stdout can't be written.
+/// The file has mistakes, a file that it names can't be opened, or stdout can't be written.
 pub fn run(path: &Path) -> Result<Exit, Failure> {
     let conf = load(path)?;
     refuse_missing_files(&conf, path)?;
@@ -38,7 +39,7 @@ pub fn run(path: &Path) -> Result<Exit, Failure> {
     }
 }
 
-/// Returns the comments at the head of the output: what the keys alone don't show.
+/// Returns the TOML comments at the head of the output: facts that the keys alone don't show.
 fn remarks(conf: &Conf, path: &Path) -> String {
     let version = env!("CARGO_PKG_VERSION");
     let agent = conf.identity.user_agent();
@@ -56,7 +57,7 @@ fn remarks(conf: &Conf, path: &Path) -> String {
     )
 }
 
-/// Describes the scope in words.
+/// Describes in words which URLs are in scope.
 fn scope(scope: &Scope) -> String {
     let seeds = match scope.span {
         FromSeeds::Any => None,
@@ -74,10 +75,11 @@ fn scope(scope: &Scope) -> String {
     if parts.is_empty() { "the open web".to_owned() } else { parts.join(", ") }
 }
 
-/// Checks that the files named by the configuration at `path` can be opened.
+/// Checks that the files named by the configuration can be opened. `path` is the name of the
+/// configuration in messages.
 ///
 /// # Errors
-/// Some can't be opened; the message has one line for each.
+/// Some files can't be opened; the message has one line for each.
 pub(super) fn refuse_missing_files(conf: &Conf, path: &Path) -> Result<(), Failure> {
     let hosts_file = match &conf.names.hosts_file {
         HostsFile::File(path) => Some(path.clone()),

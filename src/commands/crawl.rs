@@ -1,8 +1,8 @@
 //! `sted crawl`: runs or resumes the crawl that a configuration describes.
 //!
-//! It prepares the job directory (for one process at a time), starts the lab if the configuration
-//! has one, runs the engine in the real world, and prints a summary at the end. A job that was
-//! stopped, in any way, is resumed from its checkpoint and its archive.
+//! It prepares the job directory (for one process at a time), starts the lab (a local synthetic
+//! web) if the configuration has one, runs the engine in the real world, and prints a summary at
+//! the end. A job that was stopped, in any way, is resumed from its checkpoint and its archive.
 
 use super::check::refuse_missing_files;
 use super::missing::Missing;
@@ -24,11 +24,11 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::time::SystemTime;
 
-/// Runs the crawl that the configuration at `path` describes. With `rebuild` the state is rebuilt
-/// from the archive alone. With `retry_given_up` the URLs of given-up servers are queued again.
+/// Runs the crawl that the configuration at `path` describes. If `rebuild`, the state is rebuilt
+/// from the archive alone. If `retry_given_up`, the URLs of given-up servers are queued again.
 ///
 /// # Errors
-/// Whatever ended the crawl early, with the exit code for it.
+/// The reason why the crawl could not start or ended early, with the exit code for it.
 pub fn run(path: &Path, rebuild: bool, retry_given_up: bool) -> Result<Exit, Failure> {
     signal::catch_early();
     let began = std::time::Instant::now();
@@ -85,7 +85,8 @@ pub fn run(path: &Path, rebuild: bool, retry_given_up: bool) -> Result<Exit, Fai
     if let Some(lab) = lab {
         lab.end();
     }
-    // From here on a second signal ends the process at once.
+    // Restore the signals' previous handlers: from here on a second signal ends the process at
+    // once.
     drop(world);
     write_whole(&directory, "summary.json", &summary.json())?;
     // Ignore errors: a reader that has closed stdout doesn't want the summary.
@@ -94,7 +95,7 @@ pub fn run(path: &Path, rebuild: bool, retry_given_up: bool) -> Result<Exit, Fai
     finish(&engine, &missing)
 }
 
-/// Loads the configuration at `path`. Checks that it is one for a crawl and that the files it names
+/// Loads the configuration at `path`. Checks that it describes a crawl and that the files it names
 /// exist.
 fn configuration(path: &Path) -> Result<Conf, Failure> {
     let conf = load(path)?;
@@ -110,7 +111,8 @@ fn configuration(path: &Path) -> Result<Conf, Failure> {
     Ok(conf)
 }
 
-/// Replaces a file atomically: half a configuration would parse as one with other values.
+/// Replaces the file `name` in `directory` atomically, because half a configuration would parse as
+/// one with other values.
 fn write_whole(directory: &Path, name: &str, text: &str) -> Result<(), Failure> {
     let written = os::disk::replace(directory, name, text.as_bytes());
     written.map_err(|error| cannot(&directory.join(name), &error))
@@ -129,7 +131,7 @@ fn take_job(directory: &Path) -> Result<Lock, Failure> {
     Ok(lock)
 }
 
-/// Maps the failure to lock a job to an exit code.
+/// Converts the error of locking a job to a failure with an exit code.
 fn not_locked(error: LockError) -> Failure {
     let exit = match error {
         LockError::Held { .. } => Exit::Job,
@@ -142,7 +144,7 @@ fn cannot(directory: &Path, error: &dyn std::fmt::Display) -> Failure {
     Failure::new(Exit::Disk, format!("{}: {error}", directory.display()))
 }
 
-/// Describes a state that can't be read, with a fix.
+/// Returns the failure for a state on disk that can't be read, with a fix.
 fn damaged(directory: &Path, error: &frame::Error) -> Failure {
     let job = directory.display();
     match error {
@@ -164,7 +166,7 @@ fn damaged(directory: &Path, error: &frame::Error) -> Failure {
     }
 }
 
-/// Rebuilds the state from the archive.
+/// Rebuilds the state of the job from its archive.
 fn rebuilt(directory: &Path, disk: &mut OsDisk) -> Result<Earlier, Failure> {
     if !holds_crawl(disk).map_err(|error| cannot(directory, &error))? {
         let job = directory.display();
@@ -175,13 +177,14 @@ fn rebuilt(directory: &Path, disk: &mut OsDisk) -> Result<Earlier, Failure> {
     Earlier::rebuild(signal::entropy(), now, disk).map_err(|error| cannot(directory, &error))
 }
 
-/// Returns whether a crawl has written anything here. Its log may have been moved away.
+/// Returns whether a crawl has written anything in this job directory. Its log may have been moved
+/// away.
 fn holds_crawl(disk: &mut OsDisk) -> Result<bool, crate::ground::disk::Error> {
     let has_log = disk.len("crawl.log")?.is_some() || !store::log_parts(disk)?.is_empty();
     Ok(has_log || !disk.list("warc")?.is_empty() || !disk.list("index")?.is_empty())
 }
 
-/// Maps an error of the engine's start to a failure.
+/// Converts an error that the engine returned at its start to a failure.
 fn refused(directory: &Path, error: engine::Error) -> Failure {
     match error {
         engine::Error::State(error) => damaged(directory, &error),
@@ -215,8 +218,8 @@ fn say_how_it_begins(directory: &Path, earlier: Option<&Earlier>, engine: &Engin
     }
 }
 
-/// Refuses to start a crawl that would add to an archive it knows nothing of, or that would discard
-/// a state it could resume.
+/// Refuses to start a crawl that would add to an archive of which no state is known, or that would
+/// discard a state that could be resumed.
 fn refuse_what_cannot_go_on(
     conf: &Conf,
     directory: &Path,
@@ -239,9 +242,9 @@ fn refuse_what_cannot_go_on(
     Err(Failure::new(Exit::Job, text))
 }
 
-/// Refuses to resume a crawl whose fixed keys have changed: its state and its archive were made
-/// with the old values, so it would fetch again what it has. A rebuilt state may have new rules for
-/// URLs.
+/// Refuses to resume a crawl if keys that are fixed for the life of a job have changed: its state
+/// and its archive were made with the old values, so it would fetch again what it has. If the state
+/// is rebuilt, the rules for URLs may change.
 fn refuse_what_may_not_change(conf: &Conf, directory: &Path, rebuild: bool) -> Result<(), Failure> {
     let file = directory.join("conf.toml");
     let text = match os::disk::read(directory, "conf.toml") {
@@ -258,7 +261,7 @@ fn refuse_what_may_not_change(conf: &Conf, directory: &Path, rebuild: bool) -> R
             return Ok(());
         }
     };
-    // A rebuilt state is made with the current rules of [url].
+    // A rebuilt state is made with the present rules of the section [url], so those may differ.
     let kept = |key: &Key| key.flags.contains(&Flag::Kept) && !(rebuild && key.section == "url");
     let changed = began.keys().into_iter().filter(kept).zip(conf.keys().into_iter().filter(kept));
     let differences: Vec<String> = changed
@@ -279,7 +282,7 @@ fn refuse_what_may_not_change(conf: &Conf, directory: &Path, rebuild: bool) -> R
     Err(Failure::new(Exit::Job, text))
 }
 
-/// Returns the exit code for the way in which the crawl ended.
+/// Returns the exit code for the way in which the crawl ended, or the failure that ended it.
 fn finish(engine: &Engine, missing: &Missing) -> Result<Exit, Failure> {
     if let Some(trouble) = engine.fatal_error() {
         return Err(Failure::new(Exit::Disk, trouble));

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 /// How the program ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
-    /// Nothing is left to do.
+    /// The command has done everything; nothing is left to do.
     Finished,
     /// The command line or the configuration is wrong.
     Usage,
@@ -20,23 +20,24 @@ pub enum Exit {
     System,
     /// The job directory is in use, or its crawl can't be resumed.
     Job,
-    /// Stopped by a signal; open requests were finished, everything is on disk, and the crawl can
-    /// be resumed.
+    /// The crawl was stopped by a signal. Open requests were finished, everything is on disk, and
+    /// the crawl can be resumed.
     Interrupted,
     /// The crawl ended, but something that it should have fetched is missing.
     NotWhole,
-    /// Stopped at once by a second signal; what was not on disk is fetched again.
+    /// The crawl was stopped at once by a second signal. What was not on disk is fetched again when
+    /// the crawl is resumed.
     Forced,
-    /// The limit of pages or bytes was reached; there is more to fetch.
+    /// The crawl reached its limit of pages or bytes; there is more to fetch.
     Budget,
-    /// The limit of time was reached; there is more to fetch.
+    /// The crawl reached its limit of time; there is more to fetch.
     Time,
     /// An internal error: please report it.
     Internal,
 }
 
 impl Exit {
-    /// All exits, by number.
+    /// All exits, in the order of their codes.
     pub const ALL: [Self; 11] = [
         Self::Finished,
         Self::Usage,
@@ -51,7 +52,7 @@ impl Exit {
         Self::Internal,
     ];
 
-    /// Returns the exit code.
+    /// Returns the exit code of the process.
     pub const fn code(self) -> u8 {
         match self {
             Self::Finished => 0,
@@ -68,7 +69,7 @@ impl Exit {
         }
     }
 
-    /// Describes the exit in one line.
+    /// Describes the way in which the program ended in one line.
     pub const fn meaning(self) -> &'static str {
         match self {
             Self::Finished => "finished: nothing is left to do",
@@ -89,7 +90,7 @@ impl Exit {
         }
     }
 
-    /// Formats the table of all exits for the help text.
+    /// Formats the table of all exit codes for the help text.
     pub fn table() -> String {
         let mut table = String::from("Exit codes:\n");
         for exit in Self::ALL {
@@ -106,7 +107,7 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// Why a command failed.
+/// Why a command failed: the exit code and a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     /// The exit code.
@@ -116,7 +117,7 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// Creates a failure with this message.
+    /// Creates a failure with this exit code and message.
     pub fn new(exit: Exit, text: impl fmt::Display) -> Self {
         Self { exit, text: text.to_string() }
     }

@@ -20,10 +20,10 @@ const TABLE_BYTES_MAX: u64 = 16 << 30;
 /// The length of the longest file of seeds, in bytes: about ten million URLs.
 const SEEDS_BYTES_MAX: u64 = 1 << 30;
 
-/// Reads the configuration at `path`.
+/// Reads and parses the configuration at `path`.
 ///
 /// # Errors
-/// The file can't be read, or it has mistakes; all of them are reported.
+/// The file can't be read, or it has mistakes, all of which are reported.
 pub fn load(path: &Path) -> Result<Conf, Failure> {
     let name = path.display().to_string();
     let cannot = |why: &dyn std::fmt::Display| Failure::new(Exit::Usage, format!("{name}: {why}"));
@@ -32,8 +32,8 @@ pub fn load(path: &Path) -> Result<Conf, Failure> {
     Conf::parse(&text, &name).map_err(|mistakes| Failure::new(Exit::Usage, mistakes))
 }
 
-/// Reads the table of qualities, if the configuration names one. `key` is the crawl's key for
-/// fingerprints.
+/// Reads the table of the qualities of URLs; `None` if the configuration names no table. `key` is
+/// the secret with which the crawl makes fingerprints of URLs.
 pub(crate) fn qualities(conf: &Conf, key: [u8; 16]) -> Result<Option<Arc<Table>>, Failure> {
     let Some(file) = &conf.quality.file else { return Ok(None) };
     let name = file.display();
@@ -64,7 +64,8 @@ pub(crate) fn qualities(conf: &Conf, key: [u8; 16]) -> Result<Option<Arc<Table>>
     Ok(Some(Arc::new(table)))
 }
 
-/// Warns of entries of the table that the crawl did not use, and of URLs that are not in the table.
+/// Warns of entries of the table of qualities that the crawl did not use, and of URLs that are not
+/// in the table.
 pub(crate) fn warn_of_table(conf: &Conf, rating: &Rating) {
     let Some(file) = &conf.quality.file else { return };
     let name = file.display();
@@ -83,14 +84,14 @@ fn warn_if(count: u64, text: impl Fn(u64) -> String) {
     }
 }
 
-/// The most mistakes of a seed file that are reported one by one.
+/// The most mistakes in a seed file that are reported one by one; of the others only the number is.
 const MISTAKES_SHOWN: usize = 10;
 
-/// Reads the seeds of the configuration and of its seed file. Warns of lines without a seed: the
-/// first ten, and their number.
+/// Reads the seeds in the configuration and in the seed file that it names. Warns of lines that are
+/// not a seed: the first ten, and their number.
 ///
 /// # Errors
-/// The file can't be read, or there is no seed.
+/// The file can't be read, or there is not a single seed.
 pub(crate) fn seeds(conf: &Conf) -> Result<Vec<Seed>, Failure> {
     let mut wrong = Vec::new();
     let listed = seeds::parse_file(conf.job.seeds.join("\n").as_bytes());
@@ -123,16 +124,18 @@ pub(crate) fn warn_of_hosts(conf: &Conf) {
     }
 }
 
-/// Warns of seeds that the scope would reject if they were links: once for each key.
+/// Warns of seeds that the scope would reject if they were links: one warning for each key that
+/// rejects some.
 pub(crate) fn warn_of_scope(conf: &Conf, seeds: &[Seed]) {
     for text in refused(&conf.scope, seeds) {
         log::warn!("{text}");
     }
 }
 
-/// Returns the warnings for seeds that some keys reject.
+/// Returns the warnings for seeds that keys of the scope reject, one for each key that rejects
+/// some.
 fn refused(conf: &Scope, seeds: &[Seed]) -> Vec<String> {
-    // The span and the lists follow from the seeds, so they are not checked.
+    // The span and the lists are derived from the seeds, so they are not checked.
     let open = Scope {
         span: FromSeeds::Any,
         hosts: Vec::new(),
@@ -154,7 +157,8 @@ fn refused(conf: &Scope, seeds: &[Seed]) -> Vec<String> {
     found.into_iter().map(text).collect()
 }
 
-/// Appends reports on the lines of a list of seeds.
+/// Appends messages to `wrong` about lines of the seed list `name`: those that are not seeds, and
+/// those that may not mean what the operator wants.
 fn report(name: &str, parsed: &Parsed, wrong: &mut Vec<String>) {
     let mistakes = &parsed.mistakes;
     wrong.extend(mistakes.iter().take(MISTAKES_SHOWN).map(|mistake| format!("{name}: {mistake}")));
@@ -168,8 +172,8 @@ fn report(name: &str, parsed: &Parsed, wrong: &mut Vec<String>) {
     }));
 }
 
-/// The number of descriptors that the loop needs besides its connections: files, poller, resolver,
-/// spares.
+/// The number of descriptors that the loop needs in addition to one for each connection: for files,
+/// the poller, the resolver and some spares.
 const DESCRIPTORS_BESIDE: u64 = 96;
 
 /// Checks that the system allows as many descriptors as the crawl needs.

@@ -2,8 +2,8 @@
 //! default limits cut, what the archive lost.
 //!
 //! A crawl with nothing missing ends with exit code 0, otherwise with 12. Servers that never
-//! answered are listed but don't count. Neither does what was cut by a limit that the configuration
-//! sets to a value of its own, because the operator asked for that.
+//! answered are listed but don't make a crawl incomplete. Neither does what was cut by a limit that
+//! the configuration sets to a value of its own, because the operator asked for that.
 
 use crate::conf::Conf;
 use crate::engine::admission::domains;
@@ -11,14 +11,14 @@ use crate::engine::counts::{Counts, Loss};
 use crate::engine::outcome::ServerLimit;
 use std::fmt::Write;
 
-/// The most seeds, and the most servers, that the summary lists.
+/// The most seeds that the summary lists, and also the most servers.
 const LISTED: usize = 10;
 
-/// The number of rejected certificates from which the fault may be on this machine.
+/// From this number of rejected certificates on, the fault may be on this machine.
 const CERTIFICATES_MIN: usize = 8;
 
-/// The causes by which something is cut, and the keys that set the limit; no keys if the limit is
-/// fixed. A link that is too long is out of scope, not cut.
+/// The causes by which something is cut, each with the keys that set the limit; it has no keys if
+/// the limit is fixed. A link that is too long is out of scope and doesn't count as cut.
 const BOUNDS: &[(&str, &[&str])] = &[
     ("servers-max", &["memory.servers_max"]),
     ("servers-per-domain-max", &["memory.servers_per_domain_max"]),
@@ -39,23 +39,23 @@ const BOUNDS: &[(&str, &[&str])] = &[
 /// What is missing at the end of a crawl.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Missing {
-    /// Some failed seeds with their causes, and the number of all.
+    /// Some of the failed seeds, each with its cause. Their total number is `seeds_count`.
     seeds: Vec<(String, String)>,
     seeds_count: u64,
-    /// The servers that most URLs were lost with.
+    /// The given-up servers with which the most URLs were lost.
     servers: Vec<(String, Loss)>,
     urls: u64,
-    /// The number of given-up servers that had answered before.
+    /// The number of given-up servers that had answered at least one request before.
     answered: u64,
     /// The number of servers whose certificates were rejected, if it is large and none was
-    /// accepted; else 0.
+    /// accepted; otherwise 0.
     certificates: usize,
-    /// The number of captures that the archive lost but that count as fetched.
+    /// The number of captures (archived responses) that the archive lost but that count as fetched.
     lost: u64,
-    /// Some archive files with lost captures, and how many each lost.
+    /// Some of the archive files that lost captures, each with the number that it lost.
     lost_files: Vec<(String, u64)>,
-    /// What was cut, how often, the keys of the limit, and whether all of these have their
-    /// defaults.
+    /// What was cut: the cause, how often, the keys that set the limit, and whether all of these
+    /// keys have their default values.
     cuts: Vec<(String, u64, &'static [&'static str], bool)>,
 }
 
@@ -86,14 +86,14 @@ impl Missing {
         }
     }
 
-    /// Returns whether anything is missing that the operator asked for.
+    /// Returns whether anything is missing that the operator asked for: then the exit code is 12.
     pub(super) fn is_any(&self) -> bool {
         let cut = self.cuts.iter().any(|(.., default)| *default);
         let servers = self.answered > 0 || self.certificates > 0;
         self.seeds_count > 0 || servers || self.lost > 0 || cut
     }
 
-    /// Formats the list for people, one line each: what, how often, why, and a fix.
+    /// Formats what is missing for people, one line each: what, how often, why, and a fix.
     pub(super) fn text(&self) -> String {
         let mut text = String::new();
         if self.seeds_count > 0 {
@@ -150,8 +150,9 @@ impl Missing {
     }
 }
 
-/// Returns the keys that set a limit. A domain is limited by its own key or by its share of all
-/// servers, whichever is less; raising the other has no effect.
+/// Returns the keys that set the limit of a cause. The number of servers in a domain is limited by
+/// its own key and by a share of all servers. The lesser of the two limits applies, so raising the
+/// other has no effect.
 fn keys_of(cause: &str, keys: &'static [&'static str], conf: &Conf) -> &'static [&'static str] {
     let share = domains::share_of(conf.memory.servers_max);
     if cause == ServerLimit::OfDomain.cause() && share < conf.memory.servers_per_domain_max {
@@ -161,8 +162,9 @@ fn keys_of(cause: &str, keys: &'static [&'static str], conf: &Conf) -> &'static 
     }
 }
 
-/// Returns the number of servers whose certificates were rejected, if there are at least
-/// [`CERTIFICATES_MIN`] and no TLS handshake succeeded: then the fault is probably on this machine.
+/// Returns the number of servers whose certificates were rejected. Returns 0 if there are fewer
+/// than [`CERTIFICATES_MIN`], or if any TLS handshake succeeded: then the fault is probably not on
+/// this machine.
 fn certificates(counts: &Counts) -> usize {
     let refused = counts.losses.largest.values();
     let refused = refused.filter(|loss| loss.cause.starts_with("certificate-")).count();
@@ -188,7 +190,7 @@ fn are_defaults(conf: &Conf, keys: &[&str]) -> bool {
     keys.iter().all(|key| value(conf, key) == value(&default, key))
 }
 
-/// Returns a fix for a cause.
+/// Returns the advice for fixing a cause of loss.
 fn fix(cause: &str) -> &'static str {
     match cause {
         "dns-no-such-name" | "dns-no-address" => "check the name",
@@ -231,7 +233,7 @@ fn fix(cause: &str) -> &'static str {
     }
 }
 
-/// Returns a fix for a certificate that was rejected.
+/// Returns the advice for a rejected certificate, by the cause of the rejection.
 fn certificate_fix(cause: &str) -> &'static str {
     match cause {
         "certificate-expired" | "certificate-not-yet-valid" => {

@@ -1,7 +1,7 @@
 //! The command line: parses the arguments and runs the command. One file per command.
 //!
-//! A command returns how it ended ([`Exit`]) or a [`Failure`], which `main` prints on stderr, one
-//! line for each fault. Results go to stdout, everything else to stderr.
+//! A command returns an [`Exit`], which says how it ended, or a [`Failure`], which `main` prints on
+//! stderr, one line for each fault. Results go to stdout, everything else to stderr.
 
 #![expect(clippy::disallowed_methods, reason = "commands open the files their arguments name")]
 
@@ -81,8 +81,8 @@ pub enum Command {
 }
 
 impl Cli {
-    /// Returns the log level for stderr. `None` leaves it to the environment (`RUST_LOG`), with
-    /// warnings as the default.
+    /// Returns the log level for stderr. `None` means that the environment (`RUST_LOG`) sets the
+    /// level, with warnings as the default.
     pub fn log_level(&self) -> Option<LevelFilter> {
         match (self.verbose, self.quiet) {
             (0, 0) => None,
@@ -94,10 +94,10 @@ impl Cli {
         }
     }
 
-    /// Runs the command.
+    /// Runs the command that the arguments name.
     ///
     /// # Errors
-    /// Whatever made the command fail, with the exit code for it.
+    /// The reason why the command failed, with the exit code for it.
     pub fn run(&self) -> Result<Exit, Failure> {
         match &self.command {
             Command::Check { conf } => check::run(conf),

@@ -11,12 +11,12 @@ use std::time::Duration;
 /// Shows progress on stderr.
 #[derive(Debug)]
 pub(super) struct Progress {
-    /// The line that is updated, if stderr is a terminal.
+    /// The line that is updated; `None` if stderr is not a terminal or only errors are shown.
     line: Option<ProgressBar>,
     period: Duration,
-    /// Pages and seconds at the last call, for the rate.
+    /// The number of pages and the seconds at the last call of [`Self::show`], to compute the rate.
     last: Cell<(u64, f64)>,
-    /// CPU time at the last call.
+    /// The CPU time at the last call of [`Self::show`].
     usage: RefCell<Usage>,
 }
 
@@ -39,7 +39,7 @@ impl Progress {
         self.period
     }
 
-    /// Shows the progress of the crawl.
+    /// Shows the present progress of the crawl.
     pub(super) fn show(&self, view: &View<'_>) {
         let text = self.text(view);
         match &self.line {
@@ -51,7 +51,7 @@ impl Progress {
         }
     }
 
-    /// Removes the line from the terminal.
+    /// Removes the updated line from the terminal.
     pub(super) fn clear(&self) {
         if let Some(line) = &self.line {
             line.finish_and_clear();
@@ -103,7 +103,7 @@ fn waiting(view: &View<'_>) -> String {
     })
 }
 
-/// Describes how busy the loop's thread was, and which stages took most of its time.
+/// Describes which share of its time the loop's thread was busy, and which stages took most of it.
 fn core(used: &Usage) -> String {
     let busy = used.looping.sum_us() as f64 / (used.wall.as_micros() as f64).max(1.0) * 100.0;
     let most = shares(used).into_iter().take(2).filter(|(_, share)| *share > 0.0);

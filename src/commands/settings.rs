@@ -11,7 +11,8 @@ use crate::store::digest::Algorithm;
 use crate::url::scope::Schemes;
 use crate::{dns, frontier, http, links, os, rating, seen, store, url};
 
-/// Returns the engine's settings. `key` is the crawl's key for fingerprints.
+/// Returns the engine's settings. `key` is the secret with which the crawl makes fingerprints of
+/// URLs.
 pub fn engine(conf: &Conf, key: [u8; 16]) -> Settings {
     Settings {
         identity: identity(conf),
@@ -65,7 +66,8 @@ pub fn engine(conf: &Conf, key: [u8; 16]) -> Settings {
     }
 }
 
-/// Returns the real world's settings.
+/// Returns the settings of the real world's event loop. `period` is the longest time between two
+/// reports of its progress.
 pub fn world(conf: &Conf, period: std::time::Duration) -> os::Settings {
     let names = &conf.names;
     let tls = &conf.tls;
@@ -187,7 +189,8 @@ fn seen(memory: &conf::Memory, crawl: Option<u64>) -> seen::Settings {
     }
 }
 
-/// Returns a number that identifies the state files of this crawl; `None` if no state is kept.
+/// Returns the number that identifies the state files of this crawl; `None` if the configuration
+/// keeps no state.
 fn crawl_of(conf: &Conf, key: [u8; 16]) -> Option<u64> {
     conf.state.keep.then(|| url::Fingerprinter::new(key).of(b"crawl").0)
 }
@@ -204,8 +207,8 @@ fn schedule(conf: &Conf) -> frontier::policy::Settings {
     }
 }
 
-/// Returns the settings of the quality, without the table, which [`super::inputs`] reads from a
-/// file.
+/// Returns the settings that rate the quality of URLs, without the table of qualities, which
+/// [`super::inputs`] reads from a file.
 fn rating(conf: &conf::Qualities, key: [u8; 16]) -> rating::Settings {
     rating::Settings {
         key,

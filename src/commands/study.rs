@@ -1,8 +1,9 @@
 //! The only module outside `src/study` that uses the study.
 //!
-//! It has the study's commands, the lab that a crawl runs against, and the files that the study's
-//! sections name. A binary built without the feature `study` refuses each of these and says how to
-//! build one with it.
+//! It has the commands of the study (experiments with the crawler), the lab (a local synthetic web)
+//! that a crawl may run against, and the files that the study's sections of a configuration name. A
+//! binary built without the feature `study` refuses each of these and says how to build one with
+//! it.
 
 #[cfg(feature = "study")]
 pub use crate::study::command::Command;
@@ -21,10 +22,10 @@ use std::path::Path;
 /// Whether this binary includes the study.
 pub(super) const IS_BUILT_IN: bool = cfg!(feature = "study");
 
-/// Refuses to crawl a lab with a binary that doesn't include it.
+/// Refuses to crawl a lab with a binary that doesn't include the study.
 ///
 /// # Errors
-/// The configuration at `path` has a `[lab]`, and the lab is not built in.
+/// The configuration at `path` has a section `[lab]`, and the study is not built in.
 pub(super) fn refuse_lab(conf: &Conf, path: &Path) -> Result<(), Failure> {
     if IS_BUILT_IN || conf.lab.is_none() {
         return Ok(());
@@ -40,7 +41,7 @@ fn missing(what: &str) -> Failure {
     Failure::new(Exit::Usage, text)
 }
 
-/// Replacements for the study where it is not built in.
+/// What takes the place of the study in a binary that doesn't include it.
 #[cfg(not(feature = "study"))]
 mod without {
     use super::{Conf, Exit, Failure, Path, missing};
@@ -74,7 +75,7 @@ mod without {
     }
 
     impl Command {
-        /// Refuses the command.
+        /// Refuses the command, because the study is not built in.
         ///
         /// # Errors
         /// Always.
@@ -89,11 +90,11 @@ mod without {
         }
     }
 
-    /// The lab of a crawl. There is none.
+    /// The lab of a crawl. It has no values, because the study is not built in.
     pub(crate) enum Lab {}
 
     impl Lab {
-        /// Ends the lab.
+        /// Stops the lab. It is never called, because there is no lab.
         pub(crate) fn end(self) {
             match self {}
         }

@@ -15,7 +15,7 @@ use std::fmt::Write;
 use std::path::Path;
 use std::time::Duration;
 
-/// What each cause of [`Counts::cut`] means, with a fix.
+/// The causes of [`Counts::cut`], each with what it means and a fix.
 const CAUSES: [(&str, &str); 22] = [
     ("badLocation", "redirects with an invalid Location: treated as pages"),
     ("baseTooLong", "pages with a base URL of more than 4 KiB: the page's own URL was used"),
@@ -45,20 +45,21 @@ const CAUSES: [(&str, &str); 22] = [
     ("valueTooLong", "attributes skipped: longer than 64 KiB"),
 ];
 
-/// The figures of a crawl.
+/// The figures of a crawl that its summary shows.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Summary {
     reason: Option<StopReason>,
     elapsed: Duration,
     counts: Counts,
     pages_of_run: u64,
-    /// Time from the start of the loop to the first request.
+    /// The time to the first request, `None` if there was none: since the start of the loop, or
+    /// since the start of the command once [`Self::add_start`] was called.
     first_request: Option<Duration>,
     seen: seen::Totals,
     archive: Totals,
     servers: usize,
     urls_waiting: usize,
-    /// CPU time since the loop began.
+    /// The CPU time used since the loop began.
     usage: Usage,
     lag_p50_us: u64,
     lag_p99_us: u64,
@@ -70,7 +71,7 @@ pub(super) struct Summary {
 }
 
 impl Summary {
-    /// Takes the current figures.
+    /// Collects the present figures of a crawl.
     pub(super) fn of(view: &View<'_>) -> Self {
         let engine = &view.engine;
         Self {
@@ -94,7 +95,8 @@ impl Summary {
         }
     }
 
-    /// Adds the time that passed before the loop's clock began.
+    /// Adds the time that passed between the program's start and the start of the loop's clock to
+    /// the time of the first request.
     pub(super) fn add_start(&mut self, before: Duration) {
         self.first_request = self.first_request.map(|first| first + before);
     }
@@ -191,7 +193,8 @@ impl Summary {
         );
     }
 
-    /// Adds what was cut or could not be read, with the servers that lost most and a fix.
+    /// Adds the lines about what was cut or could not be read, with the servers that lost most and
+    /// a fix.
     fn add_cuts(&self, line: &mut dyn FnMut(&str, String)) {
         for (cause, count) in &self.counts.cut {
             let mut text = HumanCount(*count).to_string();
@@ -207,7 +210,8 @@ impl Summary {
         }
     }
 
-    /// Adds the lines about the seen test, robots.txt, a full disk and outages.
+    /// Adds the lines about the seen test (has this URL been queued before?), robots.txt, a full
+    /// disk and outages.
     fn add_memory(&self, line: &mut dyn FnMut(&str, String)) {
         let seen = &self.seen;
         if seen.on_disk > 0 {
@@ -294,7 +298,7 @@ impl Summary {
     }
 }
 
-/// Describes pipelining, and the cost of replies that didn't match their requests.
+/// Describes how much was pipelined, and what replies that didn't match their requests cost.
 fn pipelined(counts: &Counts) -> String {
     let mut text = format!("{}, {} sent again", counts.pipelined, counts.left_over);
     if counts.compared > 0 {
@@ -323,7 +327,7 @@ pub(super) fn shares(usage: &Usage) -> Vec<(&'static str, f64)> {
     shares
 }
 
-/// Returns CPU times as JSON.
+/// Formats CPU times as JSON: of the process, by thread and by stage.
 fn cpu_json(usage: &Usage) -> serde_json::Value {
     let stage = |stage: Stage| {
         let usage = usage.of(stage);
@@ -347,8 +351,8 @@ fn cpu_json(usage: &Usage) -> serde_json::Value {
     })
 }
 
-/// Describes the longest turn: its length, when it began, and its three largest stages; and the
-/// most CPU time of any turn.
+/// Describes the longest turn of the loop: its length, when it began, and its three largest stages.
+/// Adds the most CPU time that any turn took.
 fn turn_text(turn: &Turn, cpu_max: Duration) -> String {
     let shares = turn.shares();
     let shown = shares.iter().filter(|(_, share)| *share >= 0.01).take(3);
@@ -363,7 +367,7 @@ fn turn_text(turn: &Turn, cpu_max: Duration) -> String {
     )
 }
 
-/// Returns the longest turn as JSON.
+/// Formats the longest turn of the loop as JSON, with the most CPU time that any turn took.
 fn turn_json(turn: &Turn, cpu_max: Duration) -> serde_json::Value {
     let us = |stage: Stage| (stage.name(), turn.stages_ns[stage as usize] / 1_000);
     json!({
@@ -374,7 +378,7 @@ fn turn_json(turn: &Turn, cpu_max: Duration) -> serde_json::Value {
     })
 }
 
-/// Describes the turn that did most work: the amount, and its three largest kinds.
+/// Describes the turn of the loop that did the most work: the amount, and its three largest kinds.
 fn work_text(turn: &TurnWork) -> String {
     let mut kinds: Vec<_> = turn.kinds().collect();
     kinds.sort_by_key(|(_, units)| std::cmp::Reverse(*units));
@@ -389,7 +393,8 @@ fn work_text(turn: &TurnWork) -> String {
     )
 }
 
-/// Returns the turn that did most work as JSON, with the largest use of each budget and its limit.
+/// Formats the turn that did the most work as JSON, with the largest use of each budget of work and
+/// its limit.
 fn work_json(ledger: &Ledger) -> serde_json::Value {
     let turn = ledger.largest();
     let budget = |budget: Budget| {
