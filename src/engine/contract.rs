@@ -36,7 +36,7 @@ pub struct LookupId(pub u32);
 /// What the engine asks the world to do.
 #[derive(Debug)]
 pub enum Action {
-    /// Look up a host name; report the answer with `resolved`.
+    /// Look up a host name. The world reports the answer with [`super::Engine::resolved`].
     Resolve {
         /// The id to report the answer with.
         lookup: LookupId,
@@ -45,8 +45,8 @@ pub enum Action {
         /// The address families to ask for.
         families: Families,
     },
-    /// Open a connection. Report `opened` when TCP is established and TLS begins, then `connected`;
-    /// or `closed`.
+    /// Open a connection. The world reports [`super::Engine::opened`] when TCP is established and
+    /// TLS begins, then [`super::Engine::connected`]; or, if that fails, [`super::Engine::closed`].
     Connect {
         /// The id to report everything about this connection with.
         conn: ConnId,
@@ -55,26 +55,27 @@ pub enum Action {
         /// The name to verify the certificate for and to send as SNI; `None` for plain HTTP.
         tls: Option<Box<str>>,
     },
-    /// Send the bytes of `outgoing(conn)`; report with `sent`.
+    /// Send the bytes of [`super::Engine::outgoing`] on this connection. The world reports how many
+    /// were sent with [`super::Engine::sent`].
     Send(ConnId),
     /// Stop reading this connection; its bytes stay in the kernel.
     Pause(ConnId),
     /// Read this connection again.
     Resume(ConnId),
-    /// Close the connection and forget it. Don't report `closed`.
+    /// Close the connection and forget it. The world doesn't report that with `closed`.
     Close(ConnId),
-    /// Run this job on a side thread; report with `worked`.
+    /// Run this job on a side thread. The world reports the result with [`super::Engine::worked`].
     Work(Job),
 }
 
-/// Work that would stall a turn. A job owns its inputs and a handle of the disk.
+/// Work that would take too long within a turn. A job owns its inputs and a handle of the disk.
 #[derive(Debug)]
 pub enum Job {
-    /// Sync what was written to the archive.
+    /// Sync to disk what was written to the archive.
     Store(StoreJob),
-    /// Merge a bucket of the seen test, or read URLs that it found to be new.
+    /// Merge a bucket of the seen test into its store, or read the URLs that it found to be new.
     Seen(SeenJob),
-    /// Read queues of the frontier back from disk.
+    /// Read waiting URLs of the frontier's queues back from disk.
     Frontier(QueuesJob),
     /// Publish a checkpoint, or remove files that no checkpoint names.
     State(StateJob),
@@ -194,7 +195,7 @@ pub enum CertificateFault {
     UnknownIssuer,
     /// The certificate is an authority's own, as tools create them for tests.
     SelfSigned,
-    /// The issuer has revoked it.
+    /// The issuer has revoked the certificate.
     Revoked,
     /// The certificate may not be used by servers.
     WrongPurpose,
@@ -224,7 +225,8 @@ impl CertificateFault {
 /// The answer to a request for a receive buffer.
 #[derive(Debug)]
 pub enum Space<'a> {
-    /// Write into this buffer, which is never empty, then report with `received`.
+    /// A buffer for received bytes, which is never empty. The world writes into it, then reports
+    /// with [`super::Engine::received`].
     Room(&'a mut [u8]),
     /// The connection is paused: wait for [`Action::Resume`].
     Paused,
@@ -243,7 +245,7 @@ pub enum StopReason {
     Bytes,
     /// The limit on time is reached.
     Time,
-    /// The operator stopped it.
+    /// The operator stopped the crawl.
     Interrupted,
     /// No server could be reached for too long.
     Outage,
@@ -252,7 +254,7 @@ pub enum StopReason {
 }
 
 impl StopReason {
-    /// Returns how the crawl ended, for people.
+    /// Returns a sentence for people on how the crawl ended.
     pub fn text(self) -> &'static str {
         match self {
             Self::Finished => "finished",

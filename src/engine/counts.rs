@@ -23,17 +23,17 @@ pub struct Counts {
     /// Pages of this run alone.
     #[serde(skip)]
     pub pages_of_run: u64,
-    /// The sum of the qualities of the pages, in millionths, as estimated when they were
-    /// discovered.
+    /// The sum of the qualities of the fetched pages, in millionths. The quality of a page is the
+    /// estimate made when its URL was discovered.
     pub quality_millionths: u64,
     /// Requests sent, including those for robots.txt, retries and redirects.
     pub requests: u64,
     /// Requests for robots.txt files.
     pub robots: u64,
-    /// robots.txt files with a defect, by its kind. The crawl log uses the same words as
-    /// annotations.
+    /// The number of robots.txt files with a defect, by the kind of defect. The kinds are the
+    /// annotations of the crawl log.
     pub robots_odd: BTreeMap<Name, u64>,
-    /// robots.txt rules that were read back from disk.
+    /// robots.txt rule sets that were read back from the cache on disk.
     pub rules_read: u64,
     /// Bytes received, after TLS.
     pub received_bytes: u64,
@@ -43,7 +43,8 @@ pub struct Counts {
     pub text_bytes: u64,
     /// Connections opened or tried.
     pub connections: u64,
-    /// Visits that used a parked connection, which saved a handshake.
+    /// Visits that used a parked connection (one kept open since an earlier visit), which saved a
+    /// handshake.
     pub parked_again: u64,
     /// Full TLS handshakes.
     pub handshakes_full: u64,
@@ -53,11 +54,13 @@ pub struct Counts {
     pub visits: u64,
     /// Requests sent while another on the same connection was unanswered.
     pub pipelined: u64,
-    /// Requests that a closed connection left unanswered, so that they returned to their queue.
+    /// Requests that were unanswered when their connection closed, so that their URLs returned to
+    /// their queues.
     pub left_over: u64,
-    /// Requests repeated alone, to check whether a server answers pipelined requests in order.
+    /// Requests that were repeated alone, to check whether a server answers pipelined requests in
+    /// order.
     pub compared: u64,
-    /// Complete replies that were not filed, because it was not proven which request they answer.
+    /// Complete replies that were discarded, because it was not proven which request they answer.
     /// Their URLs returned to their queue.
     pub put_back: u64,
     /// Servers to which requests are no longer pipelined, because their replies didn't match.
@@ -76,13 +79,14 @@ pub struct Counts {
     pub chains: u64,
     /// References not followed because a page or a header forbids it.
     pub links_nofollow: u64,
-    /// What was truncated, left out or given up because of a limit, by cause. The crawl log uses
-    /// the same words as annotations.
+    /// The number of things that were truncated, left out or given up because of a limit, by cause.
+    /// The causes are the annotations of the crawl log.
     pub cut: BTreeMap<Name, u64>,
-    /// Damaged or missing archive files, and how many captures that count as fetched were lost with
-    /// each; 0 after a rebuild, which fetches them again.
+    /// For each damaged or missing archive file: how many captures that count as fetched were lost
+    /// with it. The number is 0 after a rebuild, which fetches the lost captures again.
     pub archive_damaged: BTreeMap<String, u64>,
-    /// The largest losses of each cause: the amount, and the URL or name. The largest is first.
+    /// For each cause in `cut`, the largest losses: the amount, and the URL or name that lost it,
+    /// the largest first.
     pub cut_most: BTreeMap<Name, Vec<(u64, String)>>,
     /// URLs new to the crawl.
     pub urls_new: u64,
@@ -111,20 +115,22 @@ pub struct Counts {
     /// The number of requests on each connection that ended in this run.
     #[serde(skip_deserializing)]
     pub requests_per_connection: Histogram,
-    /// The observed rests of servers in this run, in thousandths of the promised ones.
+    /// The observed rests of servers in this run, in thousandths of the promised rests: 1,000 is
+    /// exactly as long as promised.
     #[serde(skip_deserializing)]
     pub rest_kept_milli: Histogram,
 }
 
-/// URLs of servers that were given up, or whose robots.txt could not be fetched.
+/// The losses of URLs: those of servers that were given up, or whose robots.txt could not be
+/// fetched.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Losses {
     /// The number of all such URLs.
     pub urls: u64,
-    /// The number of servers with such URLs that had answered before.
+    /// The number of servers with lost URLs that had answered before.
     pub answered: u64,
-    /// The servers with the most such URLs, by origin; at most [`LARGEST`].
+    /// The servers with the most lost URLs, by origin; at most [`LARGEST`].
     pub largest: BTreeMap<String, Loss>,
 }
 
@@ -133,17 +139,17 @@ pub struct Losses {
 pub struct Loss {
     /// The number of URLs.
     pub urls: u64,
-    /// The last outcome, for which it was given up.
+    /// The last outcome of the server, for which it was given up.
     pub cause: Name,
-    /// Whether it had answered before.
+    /// Whether the server had answered before it was given up.
     pub answered: bool,
 }
 
-/// The maximum number of servers that are listed by name.
+/// The maximum number of servers with lost URLs that are listed by name.
 pub const LARGEST: usize = 64;
 
 impl Losses {
-    /// Adds lost URLs of a server, of which `before` URLs had been lost earlier.
+    /// Adds lost URLs of a server. `before` is how many of its URLs were counted as lost before.
     pub(super) fn add(&mut self, origin: &str, mut loss: Loss, before: u64) {
         if loss.urls == 0 {
             return;
@@ -168,7 +174,8 @@ impl Losses {
         self.largest.insert(origin.to_owned(), loss);
     }
 
-    /// Lists a server that a revival did not reinstate. Its URLs will be counted again, one by one.
+    /// Lists a server that stays given up, since a revival did not reinstate it. Its URLs will be
+    /// counted again, one by one.
     pub(super) fn keep_retired(&mut self, origin: &str, loss: Loss) {
         if self.largest.len() < LARGEST {
             self.answered += u64::from(loss.answered);
@@ -176,7 +183,7 @@ impl Losses {
         }
     }
 
-    /// Adds a URL that was found of a server that had been given up.
+    /// Counts one more lost URL of a server: it was found after the server had been given up.
     pub(super) fn add_url(&mut self, origin: &str) {
         self.urls += 1;
         if let Some(loss) = self.largest.get_mut(origin) {
@@ -193,7 +200,7 @@ impl Counts {
         }
     }
 
-    /// Takes back the count of an outcome, because the URL is fetched again.
+    /// Subtracts one from the count of an outcome, because the URL is fetched again.
     pub(super) fn uncount(&mut self, outcome: Outcome) {
         self.outcomes.entry(outcome.name().into()).and_modify(|count| *count -= 1);
         if let Some(status) = outcome.status() {
@@ -206,8 +213,8 @@ impl Counts {
         *self.cut.entry(cause.into()).or_default() += count;
     }
 
-    /// Counts `count` losses of this cause, which `whom` had, and lists them if they are among the
-    /// largest.
+    /// Counts `count` losses of this cause at `whom` (a URL or name), and lists them if they are
+    /// among the largest.
     pub(super) fn cut_from(&mut self, cause: &'static str, count: u64, whom: &str) {
         self.cut(cause, count);
         let most = self.cut_most.entry(cause.into()).or_default();

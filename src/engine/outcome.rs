@@ -50,7 +50,7 @@ pub enum Outcome {
     FetchTimedOut,
     /// The head exceeds its size limit, or has too many fields.
     HeadTooLarge,
-    /// The body exceeds its size limit. What was received is kept, marked as truncated.
+    /// The body exceeds its size limit. The bytes up to the limit are kept, marked as truncated.
     BodyTooLarge,
     /// The head is malformed.
     MalformedHead,
@@ -66,13 +66,13 @@ pub enum Outcome {
     RedirectToKnown,
     /// The URL is out of scope.
     OutOfScope(Rejection),
-    /// The limit on queued URLs was reached.
+    /// The limit on queued URLs was reached, so the URL was not queued.
     QueueFull,
-    /// The URL would add a server beyond this limit.
+    /// The URL would add a server beyond a limit on servers.
     TooMany(ServerLimit),
     /// The scope has changed since the URL was queued, and excludes it.
     Excluded,
-    /// The server had been given up.
+    /// The URL's server had been given up.
     ServerRetired(Retirement),
     /// This machine had no descriptor or port left.
     Local,
@@ -88,7 +88,7 @@ pub enum ServerLimit {
 }
 
 impl ServerLimit {
-    /// The name of the limit in logs and counts.
+    /// Returns the name of the limit in logs and counts.
     pub fn cause(self) -> &'static str {
         match self {
             Self::All => "servers-max",
@@ -104,16 +104,17 @@ pub enum Shortfall {
     Closed,
     /// The connection was reset, or its TLS session failed.
     Reset,
-    /// No byte was received for too long.
+    /// No byte was received for longer than the time-out allows.
     Stalled,
-    /// The whole fetch took too long.
+    /// The whole fetch took longer than the time-out allows.
     Overdue,
     /// The chunk framing is malformed.
     Framing,
 }
 
 impl Shortfall {
-    /// The outcome if nothing of the body was received, or another try follows.
+    /// Returns the outcome of the fetch if nothing of the body was received, or if another try
+    /// follows.
     pub fn outcome(self) -> Outcome {
         match self {
             Self::Closed => Outcome::CutShort,
@@ -139,7 +140,7 @@ pub enum UrlFate {
 pub enum ServerFate {
     /// The server works.
     Fine,
-    /// The server is not to blame, but rests before the next try.
+    /// The server is not to blame for the outcome, but rests before the next try.
     Spared,
     /// The server is under strain: it rests longer each time, and its `Retry-After` is obeyed.
     Strained,
@@ -160,21 +161,22 @@ pub struct Verdict {
     pub url: UrlFate,
     /// The consequence for the server.
     pub server: ServerFate,
-    /// The code in the crawl log.
+    /// The code of the outcome in the crawl log.
     pub code: i32,
 }
 
-/// Lasting kinds of failure: after a few of one kind in a row, a server is given up.
+/// The kinds of failure that rarely pass: after a few failures of one such kind in a row, a server
+/// is given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Lasting {
-    /// The name of a server that has never answered has no address, or only forbidden ones.
+    /// The host name has no address, or only forbidden ones, and the server has never answered.
     Denied,
     /// TLS fails in a way that is the server's fault.
     Barred,
 }
 
 impl Lasting {
-    /// The number of failures in a row after which the server is given up.
+    /// Returns the number of failures in a row after which the server is given up.
     pub(super) fn failures_max(self) -> u8 {
         match self {
             Self::Denied => 3,
@@ -225,7 +227,7 @@ impl Outcome {
         Verdict { url, server, code }
     }
 
-    /// The reason for giving a server up after too many failures with this outcome.
+    /// Returns why a server is given up after too many failures with this outcome.
     pub(super) fn retirement(self) -> Retirement {
         match self {
             Self::Name(_) => Retirement::Name,
@@ -234,7 +236,7 @@ impl Outcome {
         }
     }
 
-    /// The name of the reason for which a server with this outcome is given up.
+    /// Returns the name in logs of the reason for which a server with this outcome is given up.
     pub(super) fn cause(self) -> &'static str {
         match self {
             Self::ServerRetired(why) => why.name(),
@@ -242,7 +244,8 @@ impl Outcome {
         }
     }
 
-    /// Whether the server could not be reached: it has no address, or the connection failed.
+    /// Returns whether the server could not be reached: its name has no address, or the connection
+    /// failed.
     pub(super) fn is_unreached(self) -> bool {
         matches!(
             self,
@@ -254,7 +257,7 @@ impl Outcome {
         )
     }
 
-    /// Whether the reply timed out.
+    /// Returns whether the reply timed out.
     pub(super) fn is_timeout(self) -> bool {
         let outcome = match self {
             Self::Short(_, shortfall) => shortfall.outcome(),
@@ -263,7 +266,7 @@ impl Outcome {
         matches!(outcome, Self::HeadTimedOut | Self::BodyTimedOut | Self::FetchTimedOut)
     }
 
-    /// Whether a resolver said that there is nothing to connect to.
+    /// Returns whether a resolver answered that the name has no address that may be connected to.
     pub(super) fn is_denial(self) -> bool {
         match self {
             Self::Name(NameFailure::TimedOut | NameFailure::ServerFailed) => false,
@@ -272,15 +275,15 @@ impl Outcome {
         }
     }
 
-    /// Returns the lasting kind of failure that this is, if it is one. `is_known` says whether the
-    /// server has answered before.
+    /// Returns the kind of lasting failure that the outcome is a case of, or `None`. `is_known`
+    /// says whether the server has answered before.
     pub(super) fn lasting(self, is_known: bool) -> Option<Lasting> {
         let is_barred = self.verdict().server == ServerFate::Barred;
         let is_denied = !is_known && self.is_denial();
         is_barred.then_some(Lasting::Barred).or(is_denied.then_some(Lasting::Denied))
     }
 
-    /// Returns the name in logs and counts.
+    /// Returns the name of the outcome in logs and counts.
     pub fn name(self) -> &'static str {
         match self {
             Self::Status(200..=299) | Self::Short(200..=299, _) => "ok",
@@ -321,7 +324,8 @@ impl Outcome {
         }
     }
 
-    /// The status of the reply, complete or short.
+    /// Returns the status of the reply, whether its body is complete or short; `None` without a
+    /// reply.
     pub fn status(self) -> Option<u16> {
         match self {
             Self::Status(status) | Self::Short(status, _) => Some(status),
@@ -329,9 +333,9 @@ impl Outcome {
         }
     }
 
-    /// Returns the outcome of a reply whose head was received with this status, and which then
-    /// ended with `self`. `has_body` says whether a byte of the body was received. For a redirect
-    /// or an error the head is enough.
+    /// Returns the outcome of a fetch whose reply head was received with this status, and which
+    /// then ended with the failure `self`. `has_body` says whether a byte of the body was received.
+    /// For a redirect or an error status the head is enough.
     pub fn with_head(self, status: u16, has_body: bool) -> Self {
         let shortfall = match self {
             Self::CutShort | Self::ClosedEarly => Shortfall::Closed,
@@ -344,7 +348,8 @@ impl Outcome {
         if has_body || status >= 300 { Self::Short(status, shortfall) } else { self }
     }
 
-    /// Returns the outcome for a connection that ended: with `reply_begun`, within a reply.
+    /// Returns the outcome of a fetch whose connection ended. `reply_begun` says whether a byte of
+    /// its reply had been received.
     pub fn of_close(reason: &CloseReason, reply_begun: bool) -> Self {
         match reason {
             CloseReason::End | CloseReason::TlsCut if reply_begun => Self::CutShort,

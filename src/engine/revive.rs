@@ -1,8 +1,9 @@
 //! Revival: servers that were given up are tried again, with their URLs.
 //!
-//! First the servers are reinstated one by one, then their URLs are read back from
-//! [`backlog::given_up`](super::backlog) and queued, within the budget of the turn. A retired
-//! server whose queue still holds URLs is reinstated when these have their lines in the crawl log.
+//! First the servers are reinstated one by one. Then their URLs are read from the files of
+//! [`backlog::given_up`](super::backlog) and queued, within the budget of each turn. A server that
+//! was given up but whose queue still holds URLs is reinstated only when these URLs have been
+//! written to the crawl log.
 
 use super::Engine;
 use super::admission::Discovery;
@@ -44,12 +45,12 @@ impl Engine {
         }
     }
 
-    /// Whether a revival has something to do now.
+    /// Returns whether a revival is in progress and can continue now.
     pub(super) fn has_revival_work(&self) -> bool {
         self.backlog.given_up_log().has_work() && !self.is_stopping() && !self.storage.is_paused()
     }
 
-    /// Keeps a URL whose server was given up, for a revival.
+    /// Keeps a URL whose server was given up on disk, so that a later revival can queue it again.
     pub(super) fn keep_given_up(&mut self, id: ServerId, item: &Item) {
         let found = Discovery { letter: item.found_as, hops: item.hops, depth: item.depth };
         let url = self.backlog.origin(id).url_of(&item.target);
@@ -57,8 +58,8 @@ impl Engine {
         self.backlog.given_up_mut().add(|out| found.encode(&url, via, out));
     }
 
-    /// Keeps and counts a URL that may not be fetched because the robots.txt of its server can't be
-    /// fetched.
+    /// Keeps a URL on disk for a later revival, and counts it as lost, because it may not be
+    /// fetched: the robots.txt of its server can't be fetched.
     pub(super) fn lose_to_robots(&mut self, id: ServerId, item: &Item) {
         self.keep_given_up(id, item);
         let slot = self.sites.get(id).conn();
@@ -107,8 +108,9 @@ impl Engine {
         }
     }
 
-    /// Reinstates a server, and makes a robots.txt that could not be fetched be requested again.
-    /// Returns `false` if the queue of the server must become empty first.
+    /// Reinstates a server. If its robots.txt could not be fetched, makes the file be requested
+    /// again. Returns `false` if the server is not reinstated yet, because its queue must become
+    /// empty first.
     fn reinstate_server(&mut self, id: ServerId) -> bool {
         if matches!(self.sites.get(id).robots, Robots::Unreachable(_)) {
             self.set_robots(id, Robots::Unknown);

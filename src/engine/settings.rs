@@ -5,8 +5,9 @@ use crate::http::request::{BadField, Fixed};
 use crate::{dns, frontier, http, links, rating, seen, store, url};
 use std::time::Duration;
 
-/// The default for the maximum number of redirect chains. That is what one minute takes at 1,000
-/// pages a second if one in ten redirects. With all their cookies they use 64 MiB.
+/// The default for the maximum number of redirect chains at a time. One minute of a crawl at 1,000
+/// pages a second needs that many if one page in ten redirects. With all their cookies, that many
+/// chains use 64 MiB.
 pub const CHAINS_MAX: usize = 8_192;
 
 /// The settings of a crawl.
@@ -60,11 +61,13 @@ pub struct Settings {
     /// The budget for bytes of replies in memory; when it is exceeded, connections are paused.
     pub held_bytes_max: usize,
     /// The budget for robots.txt rules in memory, in bytes. When it is exceeded, the least recently
-    /// used ones are written to disk, or requested again later if the crawl keeps no state.
+    /// used rules are written to disk. If the crawl keeps no state they are dropped, and robots.txt
+    /// is requested again later.
     pub robots_bytes_max: usize,
     /// The maximum number of servers of one registrable domain; a tenth of all servers at most.
     pub servers_per_domain_max: Option<u32>,
-    /// The size of each budget of a turn, in bytes of pages: see `engine::ledger`.
+    /// The size of each budget of work of a turn, in units of about one scanned byte of a page: see
+    /// `engine::ledger`.
     pub turn_bytes_max: usize,
 }
 
@@ -82,12 +85,12 @@ impl Settings {
         Fixed::new(user_agent, from.as_deref(), codings, fields)
     }
 
-    /// Whether requests and replies are archived, beside the crawl log.
+    /// Returns whether requests and replies are archived, in addition to the crawl log.
     pub(super) fn keeps_archive(&self) -> bool {
         self.store.format == store::Format::Warc
     }
 
-    /// Returns what the archive records of the crawler.
+    /// Returns what the archive records about the crawler.
     pub(super) fn archive_identity(&self) -> store::Identity {
         let identity = &self.identity;
         store::Identity {
@@ -138,7 +141,7 @@ pub struct Identity {
     pub job: String,
     /// Fields that are added to every request, among them Accept.
     pub fields: Vec<(String, String)>,
-    /// The digest of the effective configuration, for the archive.
+    /// The digest of the effective configuration, to be recorded in the archive.
     pub config: String,
     /// The content codings that are accepted.
     pub codings: Vec<http::coding::Coding>,
@@ -200,16 +203,16 @@ impl Default for Connections {
 pub struct Retries {
     /// The maximum number of retries of a URL.
     pub url_retries_max: u8,
-    /// How many of these are made if the body ends early. Then the part that was received is the
-    /// page, since most servers that truncate a body always do.
+    /// How many of the retries of `url_retries_max` are made if the body ends early. After those,
+    /// the part that was received is the page, since most servers that truncate a body always do.
     pub short_retries_max: u8,
     /// The number of failed visits in a row after which a server is given up.
     pub server_failures_max: u8,
-    /// The rest after the first failure.
+    /// The rest of a server after its first failed visit.
     pub wait: Duration,
     /// The factor by which the rest grows with each further failure, in thousandths.
     pub factor_milli: u32,
-    /// The maximum rest after failures.
+    /// The maximum rest of a server after failures.
     pub wait_max: Duration,
     /// The maximum `Retry-After` that is obeyed; a longer one counts as this.
     pub retry_after_max: Duration,
@@ -218,7 +221,7 @@ pub struct Retries {
 }
 
 impl Retries {
-    /// The rest after `failures` failures in a row.
+    /// Returns the rest of a server after `failures` failed visits in a row.
     pub fn after(&self, failures: u8) -> Duration {
         let mut wait = self.wait;
         for _ in 1..failures {
@@ -255,7 +258,7 @@ pub struct Robots {
     pub ttl: Duration,
     /// The wait before a file that could not be fetched is requested again.
     pub retry_wait: Duration,
-    /// If a server has not answered for this time, it is treated as one without the file.
+    /// How long a server may fail to answer before it is treated as one without a robots.txt.
     pub unreachable_max: Duration,
     /// The maximum Crawl-delay that is obeyed; a server that asks for more is given up.
     pub crawl_delay_max: Duration,

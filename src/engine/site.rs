@@ -30,9 +30,9 @@ pub(super) struct Sites {
     /// For each server, the index of its table plus one; `None` if it has no table.
     places: Table<Option<NonZeroU32>>,
     sites: Table<Site>,
-    /// Tables that no server uses, as in `places`.
+    /// The indices plus one, as in `places`, of tables that no server uses.
     free: Vec<NonZeroU32>,
-    /// The server that is checked next, by [`Sites::free_idle`].
+    /// The server that [`Sites::free_idle`] checks next.
     next: usize,
     /// The table of servers that an earlier run knew and this run has not visited.
     known_default: Site,
@@ -43,20 +43,20 @@ pub(super) struct Sites {
 }
 
 impl Sites {
-    /// The number of servers.
+    /// Returns the number of servers.
     pub(super) fn len(&self) -> usize {
         self.places.len()
     }
 
-    /// Adds servers up to this one, without tables.
+    /// Adds servers up to and including this one, without allocating tables.
     pub(super) fn extend_to(&mut self, id: ServerId) {
         while self.places.len() <= id.index() {
             self.places.push(None);
         }
     }
 
-    /// Resumes a crawl: the servers so far were known to earlier runs. Those without a table owe a
-    /// rest from `now` until `due`.
+    /// Resumes a crawl: all servers added so far count as known to earlier runs. Those without a
+    /// table owe a rest from `now` until `due`.
     pub(super) fn resume(&mut self, now: Instant, due: Instant) {
         self.known = self.len();
         self.known_default.set_rest(now, due);
@@ -90,7 +90,7 @@ impl Sites {
         &mut self.sites[place as usize - 1]
     }
 
-    /// Checks some more servers, and frees tables of idle servers that hold nothing of use.
+    /// Checks the next few servers, and frees the tables of idle servers that hold nothing of use.
     pub(super) fn free_idle(&mut self, now: Instant, is_idle: impl Fn(ServerId) -> bool) {
         for _ in 0..CHECKED.min(self.places.len()) {
             self.next = if self.next < self.places.len() { self.next } else { 0 };
@@ -112,7 +112,7 @@ impl Sites {
 
 /// The number of servers checked in a turn.
 const CHECKED: usize = 32;
-/// A table is kept for this long after the last visit.
+/// How long after the last visit the table of a server is kept at least.
 const IDLE: Duration = Duration::from_secs(3_600);
 
 /// What is known of one server.
@@ -123,15 +123,17 @@ pub(super) struct Site {
     rest: (Instant, Instant),
     rare: Option<Box<Rare>>,
     pub(super) learnt: Learnt,
-    /// The slot of its one connection, open or being opened, plus one.
+    /// The slot, plus one, of the server's only connection, open or being opened; `None` without
+    /// one.
     conn: Option<NonZeroU32>,
     /// The number of failed visits in a row: see [`Site::add_failure`].
     pub(super) failures: u8,
     /// The number of tries in a row in which robots.txt could not be fetched.
     pub(super) robots_tries: u8,
-    /// Whether its rules were used since the cache's clock hand passed it.
+    /// Whether the server's robots.txt rules were used since the hand of the cache (CLOCK
+    /// algorithm) passed the server last.
     pub(super) rules_used: bool,
-    /// Whether the server is in the cache's list of rules in memory.
+    /// Whether the server is in the cache's list of servers with robots.txt rules in memory.
     pub(super) rules_listed: bool,
 }
 
@@ -142,21 +144,21 @@ struct Rare {
     robots_failing_since: Option<Instant>,
     /// Whether one of the failed tries returned a robots.txt that was truncated but legible.
     robots_cut: bool,
-    /// Set if the server is to be given up when its visit ends: the reason, and the outcome of its
-    /// URLs.
+    /// Why the server is to be given up when its visit ends, with the outcome that its URLs get;
+    /// `None` if it is not to be given up.
     retiring: Option<(Retirement, Outcome)>,
-    /// Set if the server is given up: the outcome of its URLs.
+    /// The outcome of the server's URLs if it is given up; `None` if it is not.
     retired_as: Option<Outcome>,
-    /// The kind of the last failures in a row, if it is a lasting one, and their number. A restart
-    /// forgets it, which costs some more tries.
+    /// If the last failures in a row are of one lasting kind: that kind, and their number. It is
+    /// lost at a restart, which costs some more tries.
     lasting: Option<(Lasting, u8)>,
-    /// The number of URLs lost since robots.txt can't be fetched.
+    /// The number of URLs lost in the time since robots.txt can't be fetched.
     robots_lost: u32,
-    /// The number of URLs at the front of its queue whose replies arrived but could not be
-    /// attributed.
+    /// The number of URLs at the front of the server's queue whose replies arrived once, but could
+    /// not be matched with a request.
     put_back: u32,
-    /// When the URLs in its queue that wait for a retry are due, in queue order; at most
-    /// [`RETRIES_DUE_MAX`].
+    /// When each URL in the server's queue that waits for a retry is due, in queue order; at most
+    /// [`RETRIES_DUE_MAX`] times.
     retries_due: VecDeque<Instant>,
 }
 
@@ -165,8 +167,8 @@ struct Rare {
 const RETRIES_DUE_MAX: usize = 1_000;
 
 impl Site {
-    /// Whether the table can be freed: the last visit was long ago, and all facts are at their
-    /// defaults, out of date, or of no use to another run.
+    /// Returns whether the table can be freed: the last visit was long ago, and all facts are at
+    /// their defaults, out of date, or of no use to another run.
     fn can_be_freed(&self, now: Instant) -> bool {
         let (ended, due) = self.rest;
         let asks_again = match self.robots {
@@ -184,7 +186,7 @@ impl Site {
             && self.learnt.saved() == Learnt::default().saved()
     }
 
-    /// The slot of its one connection, open or being opened.
+    /// Returns the slot of the server's only connection, open or being opened.
     pub(super) fn conn(&self) -> Option<u32> {
         self.conn.map(|slot| slot.get() - 1)
     }
@@ -193,24 +195,24 @@ impl Site {
         self.conn = slot.and_then(|slot| NonZeroU32::new(slot + 1));
     }
 
-    /// Whether the server is to be given up when its visit ends.
+    /// Returns whether the server is to be given up when its visit ends.
     pub(super) fn is_retiring(&self) -> bool {
         self.rare.as_ref().is_some_and(|rare| rare.retiring.is_some())
     }
 
-    /// Sets that the server is to be given up when its visit ends, why, and the outcome of its
-    /// URLs.
+    /// Makes the server be given up when its visit ends, for the reason `why`; its URLs get
+    /// `outcome`.
     pub(super) fn set_retiring(&mut self, why: Retirement, outcome: Outcome) {
         self.change_rare(|rare| rare.retiring = Some((why, outcome)));
     }
 
-    /// Takes out what [`Site::set_retiring`] set.
+    /// Takes out the reason and the outcome that [`Site::set_retiring`] set, if it was called.
     pub(super) fn take_retiring(&mut self) -> Option<(Retirement, Outcome)> {
         self.rare.as_ref()?.retiring?;
         self.change_rare(|rare| rare.retiring.take())
     }
 
-    /// The outcome of its URLs, if the server is given up.
+    /// Returns the outcome of the server's URLs if it is given up, else `None`.
     pub(super) fn retired_as(&self) -> Option<Outcome> {
         self.rare.as_ref()?.retired_as
     }
@@ -222,13 +224,13 @@ impl Site {
         });
     }
 
-    /// The server is no longer given up.
+    /// Notes that the server is no longer given up.
     pub(super) fn reinstate(&mut self) {
         self.set_failures(0);
         self.change_rare(|rare| rare.retired_as = None);
     }
 
-    /// The number of URLs lost because robots.txt could not be fetched.
+    /// Returns the number of URLs lost because robots.txt could not be fetched.
     pub(super) fn robots_lost(&self) -> u32 {
         self.rare.as_ref().map_or(0, |rare| rare.robots_lost)
     }
@@ -237,13 +239,13 @@ impl Site {
         self.change_rare(|rare| rare.robots_lost = urls);
     }
 
-    /// Counts URLs that return to the front of the queue although their replies arrived.
+    /// Counts `urls` that return to the front of the queue although their replies arrived.
     pub(super) fn add_put_back(&mut self, urls: u32) {
         self.change_rare(|rare| rare.put_back = rare.put_back.saturating_add(urls));
     }
 
-    /// Called when a URL is requested. Returns whether it is one that [`Site::add_put_back`]
-    /// counted.
+    /// Called when a URL of the server is requested. Returns whether the URL is one that
+    /// [`Site::add_put_back`] counted, and uncounts it.
     pub(super) fn take_put_back(&mut self) -> bool {
         let is_one = self.rare.as_ref().is_some_and(|rare| rare.put_back > 0);
         if is_one {
@@ -252,7 +254,7 @@ impl Site {
         is_one
     }
 
-    /// Adds the time at which a queued URL is to be retried.
+    /// Adds the time at which a queued URL is due to be retried.
     pub(super) fn add_retry(&mut self, due: Instant) {
         self.change_rare(|rare| {
             if rare.retries_due.len() < RETRIES_DUE_MAX {
@@ -261,31 +263,31 @@ impl Site {
         });
     }
 
-    /// When the first URL that waits for a retry is due.
+    /// Returns when the first URL in the queue that waits for a retry is due; `None` if none waits.
     pub(super) fn retry_due(&self) -> Option<Instant> {
         self.rare.as_ref()?.retries_due.front().copied()
     }
 
-    /// Removes the first retry time: its URL leaves the queue.
+    /// Removes the first retry time, because its URL leaves the queue.
     pub(super) fn take_retry(&mut self) {
         if self.retry_due().is_some() {
             self.change_rare(|rare| rare.retries_due.pop_front());
         }
     }
 
-    /// Notes that robots.txt could not be fetched. Returns since when that is the case.
+    /// Notes that robots.txt could not be fetched. Returns when the failures began.
     pub(super) fn note_robots_failure(&mut self, now: Instant) -> Instant {
         self.change_rare(|rare| *rare.robots_failing_since.get_or_insert(now))
     }
 
     /// Notes that robots.txt was truncated. Returns whether this is the first time in this series
-    /// of tries. A restart forgets it, which costs one more try.
+    /// of tries. A restart loses this fact, which costs one more try.
     pub(super) fn note_robots_cut(&mut self) -> bool {
         let was_cut = self.change_rare(|rare| std::mem::replace(&mut rare.robots_cut, true));
         !was_cut || self.robots_tries == 0
     }
 
-    /// Notes that robots.txt was fetched: its failures are over.
+    /// Notes that robots.txt was fetched, which ends the series of failed tries.
     pub(super) fn note_robots_fetched(&mut self) {
         self.robots_tries = 0;
         if self.rare.is_some() {
@@ -325,13 +327,14 @@ impl Site {
         }
     }
 
-    /// Whether there were so many failures of this kind in a row that the server is given up.
+    /// Returns whether there were so many failures of this kind in a row that the server is given
+    /// up.
     pub(super) fn is_lasting(&self, how: Lasting) -> bool {
         let row = self.rare.as_ref().and_then(|rare| rare.lasting);
         row.is_some_and(|(same, row)| same == how && row >= how.failures_max())
     }
 
-    /// Notes that the server has answered: its failures are over.
+    /// Notes that the server has answered, which ends its series of failures.
     pub(super) fn recover(&mut self) {
         self.set_failures(0);
         if self.is_retiring() {
@@ -341,8 +344,8 @@ impl Site {
         }
     }
 
-    /// Returns why robots.txt forbids a target, if it does. Matching the rules is charged to the
-    /// turn.
+    /// Returns the outcome of a target that robots.txt forbids, or `None` if it is allowed. The
+    /// work of matching the rules is charged to the turn.
     pub(super) fn robots_refusal(&mut self, target: &str, turn: &mut Turn) -> Option<Outcome> {
         match &self.robots {
             Robots::Open(_) => None,
@@ -356,8 +359,8 @@ impl Site {
         }
     }
 
-    /// Until when this server waits for another one, which its robots.txt redirects to. It is not
-    /// visited before.
+    /// Returns until when this server waits for another server, to whose robots.txt its own
+    /// redirects. It is not visited before. `None` if it waits for none.
     pub(super) fn robots_redirected(&self) -> Option<Instant> {
         match self.robots {
             Robots::Redirected(until) => Some(until),
@@ -365,23 +368,23 @@ impl Site {
         }
     }
 
-    /// Sets that a visit ended at `now`, and that the next may begin at `due`.
+    /// Sets that a visit of the server ended at `now`, and that the next one may begin at `due`.
     pub(super) fn set_rest(&mut self, now: Instant, due: Instant) {
         self.rest = (now, due);
     }
 
-    /// When the last visit ended.
+    /// Returns when the last visit of the server ended.
     pub(super) fn ended(&self) -> Instant {
         self.rest.0
     }
 
-    /// When the next visit may begin.
+    /// Returns when the next visit of the server may begin.
     pub(super) fn due(&self) -> Instant {
         self.rest.1
     }
 
-    /// Called for the first request of a visit: adds the observed rest to `kept_milli`, in
-    /// thousandths of the promised rest.
+    /// Called for the first request of a visit: adds the rest since the last visit to `kept_milli`,
+    /// in thousandths of the promised rest.
     pub(super) fn observe_rest(&mut self, now: Instant, kept_milli: &mut Histogram) {
         let (ended, due) = self.rest;
         if due > ended {
@@ -406,7 +409,8 @@ impl Site {
 /// | failures u8 | given up u8 | if given up: the outcome of its URLs, JSON
 /// ```
 impl Site {
-    /// Whether the table differs from a new one in anything that a checkpoint keeps.
+    /// Returns whether the table differs from that of a new server in anything that a checkpoint
+    /// keeps.
     pub(super) fn needs_saving(&self) -> bool {
         let rare = self.rare.as_ref();
         !self.robots.is_forgettable()
@@ -433,8 +437,8 @@ impl Site {
         }
     }
 
-    /// Decodes a record behind its number. No robots.txt is trusted for longer than `ttl` from now,
-    /// whatever the wall clock says.
+    /// Decodes the part of a server's record that follows its number. No robots.txt is trusted for
+    /// longer than `ttl` from now, whatever the wall clock says.
     pub(super) fn decode(
         &mut self,
         take: &mut Take<'_>,

@@ -18,10 +18,14 @@ use crate::rating;
 use crate::seen;
 use crate::url::{Batch, Fingerprint, Invalid, Limits, UrlRef, canon::Joiner};
 
-/// The costs of a link beside its bytes, in units: of joining it, and of offering it.
+/// The fixed cost of joining a link with its base URL, in units of work (see `ledger`), in addition
+/// to one unit for each of its bytes.
 const LINK_UNITS: usize = 64;
+/// The fixed cost of offering a URL to the seen test, in units of work (see `ledger`), in addition
+/// to that of its bytes.
 const OFFER_UNITS: usize = 32;
-/// The cost of a link that counts for the quality of its target's site, in units.
+/// The cost of a link that counts for the quality of its target's site, in units of work (see
+/// `ledger`).
 const RATED_UNITS: usize = 32;
 
 /// The URLs of the page that is being processed, and buffers that are reused.
@@ -29,31 +33,32 @@ const RATED_UNITS: usize = 32;
 pub(super) struct Follow {
     step: Step,
     batch: Batch,
-    /// For each URL of the batch, the letter of how it was found.
+    /// For each URL of the batch, the letter that says how it was found, such as `L` for a link.
     letters: Vec<u8>,
-    /// The number of URLs of the batch that were checked against the scope.
+    /// The number of URLs of the batch that were already checked against the scope.
     tested: usize,
-    /// The indices in the batch of the URLs in scope, and how they were found.
+    /// For each URL in scope: its index in the batch, and how it was found.
     wanted: Vec<(usize, Discovery)>,
-    /// The number of links left out because their URLs are too long, or too many.
+    /// The number of links left out because their URLs are too long.
     urls_long: u64,
+    /// The number of links left out because the page has too many.
     urls_full: u64,
     key: Vec<u8>,
-    /// The fingerprints of the URLs that are offered next.
+    /// The fingerprints of the URLs that are offered to the seen test next.
     fingerprints: Vec<Fingerprint>,
 }
 
-/// The next step for the page.
+/// What is to be done next for the links of the page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Step {
-    /// Join the target of a `Refresh` field.
+    /// Join the target of a `Refresh` field with the URL of the page.
     #[default]
     Targets,
-    /// Join the links of the head, from this index on.
+    /// Join the links of the reply's header fields, from this index on.
     Head(usize),
     /// Join the links of the body, from this index on.
     Body(usize),
-    /// Offer the URLs in scope, from this index on.
+    /// Offer the URLs in scope to the seen test, from this index on.
     Offer(usize),
 }
 
@@ -68,14 +73,14 @@ impl Follow {
         (self.urls_long, self.urls_full) = (0, 0);
     }
 
-    /// The numbers of links left out, by cause.
+    /// Returns the number of links of the page that were left out because of a limit, by cause.
     pub(super) fn cut(&self) -> impl Iterator<Item = (&'static str, u64)> + use<> {
         let all = [("urlTooLong", self.urls_long), ("urlsBytesCut", self.urls_full)];
         all.into_iter().filter(|(_, count)| *count > 0)
     }
 
-    /// Notes how the URL that was just joined was found, or why it can't be joined. Returns the
-    /// cost in units.
+    /// Notes the result of joining a link: how the URL was found, or why the link can't be joined.
+    /// Returns the cost in units of work.
     fn note(&mut self, joined: Result<(), Invalid>, letter: u8) -> usize {
         if let Err(why) = joined {
             self.urls_long += u64::from(why == Invalid::TooLong);
@@ -88,8 +93,8 @@ impl Follow {
 }
 
 impl Engine {
-    /// Joins, checks and offers the links of the page, whose links are all found, within the turn's
-    /// budget.
+    /// Joins, checks and offers links of the page, within the turn's budget. All links of its text
+    /// must have been found before.
     pub(super) fn follow_some(&mut self) {
         let page = self.pages.queue.pop_front().expect("there is a page under work");
         self.turn.enter(Stage::Url, 0);
@@ -116,7 +121,7 @@ impl Engine {
         }
     }
 
-    /// Joins and checks links. Returns whether all are done.
+    /// Joins links and checks their URLs against the scope. Returns whether all links are done.
     fn join_some(&mut self, page: &Page) -> bool {
         if matches!(self.pages.worker.follow.step, Step::Offer(_)) {
             return true;
@@ -140,7 +145,7 @@ impl Engine {
         done
     }
 
-    /// Joins the target of a `Refresh` field.
+    /// Joins the target of a `Refresh` field with the URL of the page.
     fn join_targets(&mut self, page: &Page, joiner: &mut Joiner<'_>) {
         let follow = &mut self.pages.worker.follow;
         let refresh = links::Kind::Refresh.hop() as u8;
@@ -153,7 +158,8 @@ impl Engine {
         }
     }
 
-    /// Joins the links of the head, then those of the body. Returns `true` when all are joined.
+    /// Joins the links of the reply's header fields, then those of the body. Returns `true` when
+    /// all are joined, `false` if the budget was spent before.
     fn join_links(&mut self, page: &Page, joiner: &mut Joiner<'_>) -> bool {
         let own = self.pages.worker.found.directives();
         let directives = page.sources.directives | own;
@@ -166,7 +172,7 @@ impl Engine {
             self.pages.worker.follow.step = Step::Body(0);
         }
         let Step::Body(start) = self.pages.worker.follow.step else { return true };
-        // Links of the head are relative to the URL of the page, whatever base the page names.
+        // Links of header fields are relative to the URL of the page, whatever base the page names.
         if let Some(href) = self.pages.worker.found.base() {
             joiner.rebase(href);
         }
@@ -175,8 +181,8 @@ impl Engine {
         place == self.pages.worker.found.links().len()
     }
 
-    /// Joins links of the head or of the body, from `start` on. Returns the index at which it
-    /// stopped.
+    /// Joins links of one source, the header fields or the body, from index `start` on. Returns the
+    /// index at which it stopped.
     fn join_from(
         &mut self,
         start: usize,
@@ -206,7 +212,7 @@ impl Engine {
         place
     }
 
-    /// Selects the URLs in scope, including duplicates and known ones.
+    /// Selects the URLs in scope, among them duplicates and URLs that are known already.
     fn choose(&mut self, fetch: &Fetch) {
         let follow = &mut self.pages.worker.follow;
         let mut listed = "";
@@ -235,7 +241,8 @@ impl Engine {
         self.turn.charge(Work::Joined, RATED_UNITS * rated);
     }
 
-    /// Offers the URLs in scope to the seen test. Returns `true` when all are offered.
+    /// Offers the URLs in scope to the seen test. Returns `true` when all are offered, `false` if
+    /// the budget was spent before.
     fn offer_some(&mut self, page: &Page) -> bool {
         let Step::Offer(mut start) = self.pages.worker.follow.step else { return false };
         let follow = &mut self.pages.worker.follow;

@@ -31,7 +31,7 @@ use read::Step;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// A reply whose links are to be found. Then its line in the crawl log is written.
+/// A fetched page whose links are to be found. After that, its line in the crawl log is written.
 #[derive(Debug)]
 pub(super) struct Page {
     pub(super) fetch: Fetch,
@@ -59,40 +59,44 @@ impl Pages {
         self.queue.push_back(page);
     }
 
-    /// The bytes of the replies that wait.
+    /// Returns the number of bytes of the replies that wait.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Whether no page waits.
+    /// Returns whether no page waits.
     pub(super) fn is_empty(&self) -> bool {
         self.queue.is_empty()
     }
 }
 
-/// A page that costs so many units of work is heavy. A page of 5 MB of HTML is not.
+/// The cost in units of work (see `ledger`) from which a page counts as heavy. A page of 5 MB of
+/// HTML is not.
 const HEAVY_UNITS: usize = 16 << 20;
-/// The rest that a server owes for each unit of a heavy page. A unit takes 2 to 16 nanoseconds, so
-/// the heavy pages of one server use at most about a twelfth of the time.
+/// The rest that a server owes for each unit of work of a heavy page. A unit takes 2 to 16
+/// nanoseconds of CPU time, so the heavy pages of one server use at most about a twelfth of the
+/// time.
 const REST_A_UNIT: Duration = Duration::from_nanos(200);
 
 /// The state of the page that is being processed, and buffers that are reused.
 struct PageWorker {
     stage: Step,
-    /// The cost of the page so far, in units of work.
+    /// The cost of the page so far, in units of work (see `ledger`).
     units: usize,
     text: Vec<u8>,
     /// The part of the text that is converted to UTF-8.
     converted: Vec<u8>,
     decoder: Decoder,
-    /// The bytes that the stage has consumed: of the payload when it decodes, else of the text.
+    /// The number of bytes that the present stage has consumed: of the reply's payload while it is
+    /// decoded, else of the text.
     taken: usize,
     scanner: Scanner,
-    /// The charset of the page, which also encodes the queries of its links.
+    /// The charset of the page, in which the queries of its links are encoded too.
     charset: &'static Encoding,
-    /// Whether a `meta` element may still name another charset.
+    /// Whether the charset is provisional: a `meta` element may still name another one.
     is_tentative: bool,
-    /// Whether the text is in `text`, and not the payload of the reply.
+    /// Whether the text to scan is in `text` (true), or is the payload of the reply as received
+    /// (false).
     own_text: bool,
     found: Found,
     follow: Follow,
@@ -118,8 +122,8 @@ impl PageWorker {
 }
 
 impl Engine {
-    /// Processes the waiting pages, within the turn's budget. The meter goes from stage to stage
-    /// without returning in between, which halves the number of clock reads.
+    /// Processes the waiting pages, within the turn's budget. The meter of CPU time is switched
+    /// from stage to stage directly, which halves the number of clock reads.
     pub(super) fn work_pages(&mut self) {
         let outer = self.turn.meter().stage();
         while !self.turn.is_spent(Work::Scanned) && !self.pages.queue.is_empty() {
@@ -134,7 +138,7 @@ impl Engine {
         }
     }
 
-    /// Processes one stage of the first page, or a part of it.
+    /// Processes one stage of the first page, or as much of it as the budget allows.
     fn work_page(&mut self) {
         if matches!(self.pages.worker.stage, Step::Begin) {
             self.pages.worker.units = 0;

@@ -26,7 +26,7 @@ pub(super) enum Step {
     Follow,
 }
 
-/// Buffers for text are kept up to this size.
+/// The capacity up to which text buffers are kept for the next page, in bytes.
 const TEXT_SPARE_BYTES: usize = 1 << 20;
 
 impl PageWorker {
@@ -50,7 +50,7 @@ impl PageWorker {
         };
     }
 
-    /// Determines the charset. Returns the cost in units.
+    /// Determines the charset of the page. Returns the cost in units of work.
     fn find_charset(&mut self, page: &Page) -> usize {
         let text = text_of(self.own_text, &self.text, page);
         if page.sources.html == Html::Sniff && !mime::looks_like_html(text) {
@@ -77,8 +77,9 @@ impl PageWorker {
         };
     }
 
-    /// Changes to the charset that the page has named late. If the part already read is the same in
-    /// both charsets, reading continues; else it begins again. Returns whether it does.
+    /// Changes to the charset that a `meta` element has named late. If the text read so far is the
+    /// same in both charsets, reading continues; else the page is read again from the beginning.
+    /// Returns `true` in the latter case.
     fn change_charset(&mut self, page: &Page, charset: &'static Encoding) -> bool {
         let read = &text_of(self.own_text, &self.text, page)[..self.scanner.position()];
         if links::is_scannable(charset) && read.is_ascii() {
@@ -97,7 +98,7 @@ fn text_of<'a>(own_text: bool, text: &'a [u8], page: &'a Page) -> &'a [u8] {
 }
 
 impl Engine {
-    /// Takes the next step of reading the first page, or a part of it.
+    /// Takes the next step of reading the first page that waits, or a part of the step.
     pub(super) fn read_page(&mut self) {
         match &self.pages.worker.stage {
             Step::Begin => self.pages.worker.begin(&self.pages.queue[0]),
@@ -190,14 +191,14 @@ impl Engine {
         }
     }
 
-    /// Annotates the page that is being processed, and counts the cause.
+    /// Adds an annotation to the crawl-log line of the page that is being processed, and counts it.
     fn note_page(&mut self, cause: &'static str) {
         self.counts.cut(cause, 1);
         self.pages.queue[0].fetch.notes.push(cause);
     }
 
-    /// Annotates the page with what was left out because of a limit, and counts it with the largest
-    /// losses.
+    /// Annotates the page with what was left out of it because of a limit, and lists the amounts if
+    /// they are among the largest losses of the crawl.
     pub(super) fn note_cut(&mut self, page: &mut Page) {
         let cut = page.sources.head_links.cut() + self.pages.worker.found.cut();
         for (cause, count) in cut.causes().chain(self.pages.worker.follow.cut()) {

@@ -17,11 +17,11 @@ pub(in crate::engine) struct LinkSources {
     /// The references in `Link` fields.
     pub(super) head_links: Found,
     pub(super) directives: Directives,
-    /// The charset that the Content-Type names.
+    /// The charset that the Content-Type field names.
     pub(super) charset: Option<SmallVec<[u8; 32]>>,
     pub(super) codings: SmallVec<[Coding; 3]>,
     pub(super) html: Html,
-    /// What was out of the ordinary, as annotations for its line in the log.
+    /// What was out of the ordinary in the reply, as annotations for its line in the crawl log.
     pub(in crate::engine) notes: SmallVec<[&'static str; 2]>,
 }
 
@@ -46,7 +46,7 @@ impl LinkSources {
                 notes.push("codingsTooMany");
                 Html::No
             }
-            // An encoded body is examined when it is decoded.
+            // A body with a content coding is examined later, when it is decoded.
             Html::Sniff if codings.known.is_empty() && !mime::looks_like_html(reply.payload()) => {
                 Html::No
             }
@@ -76,7 +76,7 @@ impl LinkSources {
         }
     }
 
-    /// Whether the reply may have links.
+    /// Returns whether the reply may have links.
     pub(in crate::engine) fn has_any(&self) -> bool {
         let has_links =
             self.head_links.links().len() > 0 || self.head_links.cut() != Cut::default();

@@ -16,18 +16,19 @@ use crate::frontier::ServerId;
 use crate::ground::stats::Stage;
 use std::collections::VecDeque;
 
-/// A visit may spend one in this many parts of the budget before others get their turn.
+/// The number of shares in a budget: a visit may spend one share before others get their turn.
 const SHARES: usize = 16;
 
-/// The visits that wait for the next turn.
+/// The visits that wait for the next turn, in order.
 #[derive(Debug, Default)]
 pub(in crate::engine) struct Deferred {
     visits: VecDeque<Visit>,
-    /// Whether visits are being begun and resumed, so that they may use the whole budget.
+    /// Whether visits are being begun and resumed at present, so that they may use the whole
+    /// budget.
     is_pumping: bool,
 }
 
-/// A visit that waits.
+/// A visit that waits for the next turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Visit {
     /// The visit has not begun: its queue may hold nothing to request.
@@ -43,18 +44,18 @@ impl Deferred {
 }
 
 impl Engine {
-    /// Defers the visit of a server, which has not begun.
+    /// Defers the visit of a server until the next turn. The visit has not begun.
     pub(in crate::engine) fn begin_later(&mut self, id: ServerId) {
         self.visits.deferred.visits.push_back(Visit::Begin(id));
     }
 
-    /// Defers the visit on a connection that has no request in flight.
+    /// Defers further requests on a connection, which has none in flight, until the next turn.
     pub(in crate::engine) fn fill_later(&mut self, slot: u32) {
         self.visits.deferred.visits.push_back(Visit::Fill(self.wire.conns().id(slot)));
     }
 
-    /// Resumes and begins visits by turns, as long as servers are ready, slots are free, and budget
-    /// is left.
+    /// Resumes deferred visits and begins new ones, in alternation, as long as servers are ready,
+    /// slots are free, and budget is left.
     pub(in crate::engine) fn begin_visits(&mut self) {
         let stage = self.turn.enter(Stage::Schedule, 0);
         self.visits.deferred.is_pumping = true;
@@ -69,7 +70,8 @@ impl Engine {
         self.turn.back(stage);
     }
 
-    /// The visit's share of the budget is spent when so few units of queue work are left.
+    /// Returns the units of the budget for queues at which a visit must stop: when no more than
+    /// these are left, it has spent its share.
     pub(in crate::engine) fn share_floor(&self) -> usize {
         let budget = self.settings.turn_bytes_max;
         let kept = if self.visits.deferred.is_pumping { 0 } else { budget / 2 };
@@ -78,7 +80,7 @@ impl Engine {
     }
 
     fn resume_visit(&mut self) -> bool {
-        // Then no queue is examined, so no budget is needed.
+        // If the crawl stops or pauses, no queue is examined, so no budget is needed.
         let is_idle = self.is_stopping() || self.storage.is_paused();
         if !is_idle && self.turn.is_spent(Work::Rules) {
             return false;

@@ -18,7 +18,8 @@ use std::collections::{BTreeSet, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-/// If the end of a buffer has less space than this, the unread bytes are moved to its front.
+/// The least space, in bytes, that the end of a buffer must have. If it has less, the unread bytes
+/// are moved to the front of the buffer.
 const ROOM_MIN: usize = 16 << 10;
 
 /// The phase that a connection is in.
@@ -28,25 +29,26 @@ pub(super) enum Phase {
     Connecting,
     /// TCP is established, and the TLS handshake is in progress.
     Securing,
-    /// The connection is on a visit.
+    /// The connection is established and used by a visit.
     Active,
     /// The connection is kept open between two visits.
     Parked {
-        /// When it is closed if no visit begins.
+        /// When the connection is closed if no visit begins.
         until: Instant,
-        /// When its server may be visited again.
+        /// When the connection's server may be visited again.
         due: Instant,
     },
 }
 
-/// A visit in progress.
+/// A visit in progress: the requests made to a server on one connection, until the server rests.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::engine) struct OpenVisit {
-    /// The counts of the visit so far.
+    /// What the visit has done so far, which the frontier computes the rest from.
     pub(in crate::engine) tally: Visit,
-    /// Whether its connection was parked before.
+    /// Whether the connection of the visit was parked before (kept open since an earlier visit).
     pub(in crate::engine) reused: bool,
-    /// Whether the visit makes no more requests, even if the burst allows them.
+    /// Whether the visit makes no more requests, even if it may make more by its burst (the maximum
+    /// number of requests in a visit).
     pub(in crate::engine) over: bool,
 }
 
@@ -79,7 +81,7 @@ pub(in crate::engine) struct Conn {
     pub(in crate::engine) visit: OpenVisit,
     pub(super) timeouts: Timeouts,
     pub(super) pipeline: Pipeline,
-    /// Requests without a complete reply, in order.
+    /// Requests without a complete reply, in order. They are called the *flight* of the connection.
     pub(super) flight: VecDeque<Fetch>,
     /// Complete replies that are held until it is proven which request each answers.
     pub(super) batch: Batch,
@@ -95,9 +97,9 @@ pub(in crate::engine) struct Peer {
     /// Further addresses of the name, to try if this one fails.
     pub(super) untried: SmallVec<[IpAddr; 4]>,
     pub(in crate::engine) facts: ConnFacts,
-    /// The bytes that the TLS handshake holds while it lasts.
+    /// The number of bytes that the TLS handshake holds in memory while it lasts.
     pub(super) handshake_bytes: usize,
-    /// The time that it took to connect: one round trip, or more with TLS.
+    /// The time that it took to connect: one network round trip, or more with TLS.
     pub(super) round_trip: Duration,
 }
 
@@ -111,12 +113,13 @@ impl Peer {
 /// The times from which the time-outs of a connection are counted.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Timeouts {
-    /// When the phase began; on a visit, when the wait for the reply at the head of the flight
-    /// began.
+    /// When the phase began. On a visit: when the wait for the reply to the first request of the
+    /// flight began.
     pub(super) since: Instant,
-    /// When the last byte of that reply was received.
+    /// When the last byte of the reply at the head of the flight was received.
     pub(super) last_byte: Instant,
-    /// Since when reading is paused, if it is. The server is not blamed for the silence.
+    /// Since when reading is paused; `None` if it is not. The time of a pause doesn't count as
+    /// silence of the server.
     pub(super) paused: Option<Instant>,
 }
 
@@ -135,7 +138,7 @@ impl Timeouts {
     }
 }
 
-/// The reply at the head of the flight, as far as it was received.
+/// The reply to the first request of the flight, as far as it was received.
 #[derive(Debug)]
 pub(super) struct Incoming {
     pub(super) reader: Reader,
@@ -149,13 +152,14 @@ impl Incoming {
         Self { reader, reply: Reply::default() }
     }
 
-    /// Takes out the reply and its head. The caller must give the head back to the reader.
+    /// Takes out the reply and its parsed head. The caller must give the head back to the reader,
+    /// which reuses its memory.
     pub(super) fn take(&mut self) -> (Reply, Head) {
         (std::mem::take(&mut self.reply), self.reader.lend_head())
     }
 }
 
-/// The bytes received and not yet read.
+/// The bytes that a connection has received and that are not parsed yet.
 #[derive(Debug, Default)]
 pub(super) struct Inbox {
     /// The unread bytes are `buffer[start..end]`; there is no buffer if there are none.
@@ -165,17 +169,17 @@ pub(super) struct Inbox {
 }
 
 impl Inbox {
-    /// The unread bytes.
+    /// Returns the unread bytes.
     pub(super) fn unread(&self) -> &[u8] {
         self.buffer.as_ref().map_or(&[], |buffer| &buffer[self.start..self.end])
     }
 
-    /// Whether no byte is unread.
+    /// Returns whether no byte is unread.
     pub(super) fn is_empty(&self) -> bool {
         self.start == self.end
     }
 
-    /// Whether it holds a buffer of the pool.
+    /// Returns whether the inbox holds a buffer of the pool.
     pub(super) fn is_held(&self) -> bool {
         self.buffer.is_some()
     }
@@ -192,7 +196,7 @@ impl Inbox {
         &mut buffer[self.end..]
     }
 
-    /// Marks so many bytes of [`Inbox::space`] as received.
+    /// Marks `bytes` bytes, written to the front of [`Inbox::space`], as received.
     pub(super) fn received(&mut self, bytes: usize) {
         self.end += bytes;
         assert!(
@@ -201,7 +205,7 @@ impl Inbox {
         );
     }
 
-    /// Marks so many bytes as read.
+    /// Marks the first `bytes` unread bytes as read.
     pub(super) fn read(&mut self, bytes: usize) {
         self.start += bytes;
     }
@@ -211,7 +215,7 @@ impl Inbox {
         self.start = self.end;
     }
 
-    /// Returns the buffer to the pool if all of it is read.
+    /// Returns the buffer to the pool if no byte in it is unread.
     pub(super) fn free_if_read(&mut self, pool: &mut Pool) {
         if self.is_empty() {
             (self.start, self.end) = (0, 0);
@@ -220,7 +224,7 @@ impl Inbox {
     }
 }
 
-/// Requests that are written and not yet sent.
+/// The requests that are written to memory and not yet sent.
 #[derive(Debug, Default)]
 pub(super) struct Outbox {
     /// The bytes to send are `bytes[sent..]`.
@@ -233,17 +237,17 @@ pub(super) struct Outbox {
 }
 
 impl Outbox {
-    /// The bytes to send.
+    /// Returns the bytes to send.
     pub(super) fn pending(&self) -> &[u8] {
         &self.bytes[self.sent..]
     }
 
-    /// The number of requests of which no byte has been sent.
+    /// Returns the number of requests of which no byte has been sent.
     pub(super) fn unsent(&self) -> usize {
         self.unsent
     }
 
-    /// The number of requests written since the connection was opened.
+    /// Returns the number of requests written since the connection was opened.
     pub(super) fn requests(&self) -> u64 {
         self.requests
     }
@@ -257,7 +261,7 @@ impl Outbox {
         self.bytes.len() - before
     }
 
-    /// Marks so many bytes of [`Outbox::pending`] as sent.
+    /// Marks the first `bytes` bytes of [`Outbox::pending`] as sent.
     pub(super) fn sent(&mut self, bytes: usize) {
         self.sent += bytes;
         self.unsent = 0;
@@ -270,22 +274,22 @@ impl Outbox {
 }
 
 impl Conn {
-    /// The bytes received and not yet read.
+    /// Returns the bytes that were received and are not read yet.
     pub(in crate::engine) fn unread(&self) -> &[u8] {
         self.inbox.unread()
     }
 
-    /// The number of bytes of the body that its framing announces and that have not arrived.
+    /// Returns how many bytes of the body in progress its framing announces that have not arrived.
     pub(in crate::engine) fn missing_bytes(&self) -> u64 {
         self.incoming.reader.missing_bytes()
     }
 
-    /// Whether the connection is established and on a visit.
+    /// Returns whether the connection is established and on a visit.
     pub(in crate::engine) fn is_active(&self) -> bool {
         self.phase == Phase::Active
     }
 
-    /// When the connection times out.
+    /// Returns when the connection times out, in its present phase.
     fn deadline(&self, settings: &Connections) -> Instant {
         let Timeouts { since, last_byte, paused } = self.timeouts;
         match self.phase {
@@ -304,40 +308,41 @@ impl Conn {
         }
     }
 
-    /// Whether a byte of the reply at the head of the flight has arrived.
+    /// Returns whether a byte of the reply to the first request of the flight has arrived.
     pub(super) fn has_begun(&self) -> bool {
         self.incoming.reply.has_begun() || !self.inbox.is_empty()
     }
 
-    /// Counts the reply at the head of the flight, which has ended, in the visit. Takes its fetch
-    /// out of the flight.
+    /// Counts a reply that has ended, that to the first request of the flight, in the visit. Takes
+    /// the fetch out of the flight and returns it.
     pub(super) fn finish_reply(&mut self, now: Instant) -> Fetch {
         self.visit.tally.replies += 1;
         self.visit.tally.response_time += now.since(self.timeouts.since);
         self.flight.pop_front().expect("a reply has its request")
     }
 
-    /// The fetches without an outcome, in order. A repeated request is not among them.
+    /// Returns the fetches of the connection that have no outcome yet, in order. A request that is
+    /// repeated to compare its replies is not among them.
     pub(in crate::engine) fn unsettled(&self) -> impl Iterator<Item = &Fetch> {
         let repeats = usize::from(self.batch.is_comparing());
         self.batch.fetches().chain(self.flight.iter().skip(repeats))
     }
 
-    /// Whether the connection holds memory of the pool.
+    /// Returns whether the connection holds memory of the pool.
     pub(super) fn holds(&self) -> bool {
         self.inbox.is_held() || self.incoming.reply.bytes() > 0 || !self.batch.is_empty()
     }
 }
 
-/// All connections.
+/// The table of all connections, by slot.
 #[derive(Debug, Default)]
 pub(in crate::engine) struct Conns {
     settings: Connections,
     slots: Slab<Conn>,
     generations: Vec<u32>,
     timers: Timers,
-    /// The parked connections by when their server is due. If a slot is needed, the last is closed
-    /// first.
+    /// The slots of the parked connections, sorted by when their servers are due. If a slot is
+    /// needed, the connection whose server is due last is closed first.
     parked: BTreeSet<(Instant, u32)>,
     opened: u64,
 }
@@ -371,27 +376,27 @@ impl Conns {
         conn
     }
 
-    /// The connection in a slot, which must be in use.
+    /// Returns the connection in a slot, which must be in use, for changes.
     pub(super) fn get_mut(&mut self, slot: u32) -> &mut Conn {
         &mut self.slots[slot as usize]
     }
 
-    /// The connection in a slot, which must be in use.
+    /// Returns the connection in a slot, which must be in use.
     pub(in crate::engine) fn get(&self, slot: u32) -> &Conn {
         &self.slots[slot as usize]
     }
 
-    /// Whether the connection with this id still exists.
+    /// Returns whether the connection with this id still exists.
     pub(in crate::engine) fn knows(&self, id: ConnId) -> bool {
         self.generations.get(id.slot as usize) == Some(&id.generation)
     }
 
-    /// The id of the connection in a slot.
+    /// Returns the id of the connection in a slot, which must be in use.
     pub(in crate::engine) fn id(&self, slot: u32) -> ConnId {
         ConnId { slot, generation: self.generations[slot as usize] }
     }
 
-    /// The number of connections, including parked ones.
+    /// Returns the number of connections, including parked ones.
     pub(in crate::engine) fn len(&self) -> usize {
         self.slots.len()
     }
@@ -400,23 +405,23 @@ impl Conns {
         self.parked.len()
     }
 
-    /// The number of connections on a visit.
+    /// Returns the number of connections on a visit.
     pub(in crate::engine) fn busy(&self) -> usize {
         self.len() - self.parked()
     }
 
-    /// The number of pages that were requested and have no outcome yet.
+    /// Returns the number of pages that were requested and have no outcome yet.
     pub(in crate::engine) fn pages_out(&self) -> usize {
         let pages = |conn: &Conn| conn.unsettled().filter(|it| !it.item.is_robots()).count();
         self.slots.iter().map(|(_, conn)| pages(conn)).sum()
     }
 
-    /// The slots in use, in ascending order.
+    /// Returns the slots in use, in ascending order.
     pub(in crate::engine) fn slots(&self) -> Vec<u32> {
         self.slots.iter().map(|(slot, _)| u32::try_from(slot).expect("slots are capped")).collect()
     }
 
-    /// Parks a connection until `until`; its server is due at `due`.
+    /// Parks a connection: it is kept open until `until`. Its server may be visited again at `due`.
     pub(super) fn park(&mut self, slot: u32, due: Instant, until: Instant) {
         self.get_mut(slot).phase = Phase::Parked { until, due };
         self.parked.insert((due, slot));
@@ -434,7 +439,7 @@ impl Conns {
         conn.visit = OpenVisit::new(now, true);
     }
 
-    /// The parked connection whose server is due last.
+    /// Returns the slot of the parked connection whose server is due last, if there is one.
     pub(super) fn least_wanted(&self) -> Option<u32> {
         self.parked.last().map(|(_, slot)| *slot)
     }
@@ -451,7 +456,7 @@ impl Conns {
         }
     }
 
-    /// Returns a connection whose deadline has passed, if there is one.
+    /// Returns the slot of a connection whose deadline has passed, if there is one.
     pub(super) fn expire(&mut self, now: Instant) -> Option<u32> {
         while let Some(slot) = self.timers.expire(now) {
             if self.get(slot).deadline(&self.settings) <= now {

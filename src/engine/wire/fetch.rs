@@ -12,11 +12,11 @@ use crate::http::response::Head;
 use smallvec::SmallVec;
 use std::ops::Range;
 
-/// A request that was written, with its URL.
+/// A request that was written, with the URL that it is for.
 #[derive(Debug)]
 pub(in crate::engine) struct Fetch {
     pub(in crate::engine) item: Item,
-    /// The whole URL.
+    /// The whole URL, with scheme and host.
     pub(in crate::engine) url: Box<str>,
     /// The first URL of the redirect chain, if this is a hop of one.
     pub(in crate::engine) chain: Option<Box<str>>,
@@ -24,20 +24,20 @@ pub(in crate::engine) struct Fetch {
     pub(in crate::engine) cookies: Option<Box<[u8]>>,
     pub(in crate::engine) sent: Instant,
     pub(in crate::engine) sent_unix: UnixTime,
-    /// The number of the visit, counted for its server.
+    /// The number of the visit among those of its server.
     pub(in crate::engine) visit: u32,
-    /// Annotations for its line in the crawl log: what was out of the ordinary.
+    /// Annotations for the fetch's line in the crawl log: what was out of the ordinary.
     pub(in crate::engine) notes: SmallVec<[&'static str; 2]>,
-    /// Why the reply could not be read.
+    /// Why the reply could not be read; `None` if it could.
     pub(in crate::engine) evidence: Option<Box<Evidence>>,
 }
 
 /// What is wrong with a reply that can't be read, and the bytes that show it.
 #[derive(Debug)]
 pub(in crate::engine) struct Evidence {
-    /// A description, where the outcome alone doesn't say it.
+    /// A description of what is wrong, where the outcome alone doesn't say it.
     pub(in crate::engine) detail: Option<&'static str>,
-    /// The first bytes of the reply; other than printable ASCII is escaped as in C.
+    /// The first bytes of the reply. Bytes other than printable ASCII are escaped as in C.
     pub(in crate::engine) bytes: String,
 }
 
@@ -68,19 +68,20 @@ pub(in crate::engine) struct Reply {
     /// The head and the body as received, with chunk framing; only the head if the body is chunked
     /// and the framing is not kept.
     pub(in crate::engine) raw: Vec<u8>,
-    /// The length of the head in `raw`; 0 until it is complete.
+    /// The length of the head within `raw`, in bytes; 0 until the head is complete.
     pub(in crate::engine) head_bytes: usize,
-    /// The body without chunk framing; `None` if that equals the end of `raw`.
+    /// The body without chunk framing; `None` if it is not chunked, so that it is the end of `raw`.
     pub(in crate::engine) unframed: Option<Vec<u8>>,
 }
 
 impl Reply {
-    /// Whether a byte has been received.
+    /// Returns whether a byte of the reply has been received.
     pub(in crate::engine) fn has_begun(&self) -> bool {
         !self.raw.is_empty()
     }
 
-    /// Stores the head.
+    /// Stores the head of the reply, which is `bytes`. If the body is `chunked`, it will be stored
+    /// without its framing too.
     pub(in crate::engine) fn take_head(&mut self, bytes: &[u8], chunked: bool, pool: &mut Pool) {
         if self.raw.capacity() == 0 {
             self.raw = pool.body();
@@ -91,7 +92,7 @@ impl Reply {
         pool.charge(bytes.len());
     }
 
-    /// Stores a piece of the body; `payload` is the range of `bytes` that is not framing.
+    /// Stores a piece of the body. `payload` is the range of `bytes` that is not chunk framing.
     pub(in crate::engine) fn take_body(
         &mut self,
         bytes: &[u8],
@@ -112,22 +113,22 @@ impl Reply {
         pool.charge(self.bytes() - before);
     }
 
-    /// The head as received.
+    /// Returns the head as received.
     pub(in crate::engine) fn head(&self) -> &[u8] {
         &self.raw[..self.head_bytes]
     }
 
-    /// The body without chunk framing, but with its content coding.
+    /// Returns the body without chunk framing. Its content coding, such as gzip, is not undone.
     pub(in crate::engine) fn payload(&self) -> &[u8] {
         self.unframed.as_deref().unwrap_or(&self.raw[self.head_bytes..])
     }
 
-    /// The number of bytes held.
+    /// Returns the number of bytes that the reply holds in memory.
     pub(in crate::engine) fn bytes(&self) -> usize {
         self.raw.len() + self.unframed.as_ref().map_or(0, Vec::len)
     }
 
-    /// Returns the memory to the pool.
+    /// Returns the memory of the reply to the pool.
     pub(in crate::engine) fn release(self, pool: &mut Pool) {
         pool.discharge(self.bytes());
         pool.give_body(self.raw);

@@ -28,13 +28,15 @@ use smallvec::SmallVec;
 #[derive(Debug, Default)]
 pub(super) struct Batch {
     replies: Vec<HeldReply>,
-    /// The index of the reply that is compared with the next reply to arrive.
+    /// The index in the batch of the held reply that is compared with the next reply to arrive;
+    /// `None` if no comparison is in progress.
     compared: Option<usize>,
-    /// The index of the reply that is compared after that.
+    /// The index of the reply that is compared after that at `compared`; `None` if one comparison
+    /// is enough.
     compared_next: Option<usize>,
 }
 
-/// A complete reply that is not filed yet.
+/// A complete reply that is held, so it is not archived and logged yet.
 #[derive(Debug)]
 struct HeldReply {
     fetch: Fetch,
@@ -48,9 +50,9 @@ struct HeldReply {
 pub(super) enum Mismatch {
     /// A reply names another request of its batch.
     Swapped,
-    /// More bytes arrived than were requested.
+    /// Bytes arrived that no request asked for.
     Surplus,
-    /// The reply to a repeated request differs from the held one.
+    /// The reply to a repeated request differs from the held reply to the same request.
     Differs,
 }
 
@@ -65,8 +67,8 @@ impl Mismatch {
 }
 
 impl HeldReply {
-    /// Whether another reply has the same status, body and redirect target. Dates and cookies may
-    /// differ.
+    /// Returns whether another reply has the same status, body and redirect target as this one.
+    /// Dates and cookies may differ.
     fn is_same(&self, head: &Head, reply: &Reply) -> bool {
         let to =
             |head: &Head, reply: &Reply| head.field(reply.head(), "location").map(<[u8]>::to_vec);
@@ -81,12 +83,12 @@ impl Batch {
         self.replies.is_empty()
     }
 
-    /// The fetches whose replies are held.
+    /// Returns the fetches whose replies are held.
     pub(super) fn fetches(&self) -> impl Iterator<Item = &Fetch> {
         self.replies.iter().map(|held| &held.fetch)
     }
 
-    /// Whether the request in flight is a repeat.
+    /// Returns whether the request in flight is a repeated one, whose reply is to be compared.
     pub(super) fn is_comparing(&self) -> bool {
         self.compared.is_some()
     }
@@ -95,7 +97,7 @@ impl Batch {
         self.replies.iter().map(|held| held.reply.bytes()).sum()
     }
 
-    /// For each reply, whether it is the same as the one before it.
+    /// Returns for each held reply whether it is the same as the one before it.
     fn repeats(&self) -> SmallVec<[bool; 8]> {
         let mut before: Option<&HeldReply> = None;
         let repeats = self.replies.iter().map(|held| {
@@ -107,20 +109,20 @@ impl Batch {
 }
 
 impl Engine {
-    /// Holds the reply at the head of the flight, which is complete.
+    /// Holds a complete reply: that to `fetch`, which was the first request of the flight.
     pub(super) fn hold(&mut self, slot: u32, fetch: Fetch) {
         let ended = self.turn.at();
         let conn = self.wire.conns.get_mut(slot);
         let (reply, head) = conn.incoming.take();
         let outcome = Outcome::Status(head.status);
         let fetched = FinishedFetch { fetch, head: Some(&head), reply, outcome, ended };
-        // The URL may be put back, but the server is judged by the reply now.
+        // The URL may go back to its queue, but the server is judged by the reply now.
         self.judge_held(slot, &fetched);
         let FinishedFetch { fetch, reply, .. } = fetched;
         self.wire.conns.get_mut(slot).batch.replies.push(HeldReply { fetch, head, reply, ended });
     }
 
-    /// Whether a connection holds more bytes than it may.
+    /// Returns whether the held replies of a connection have more bytes than they may.
     pub(super) fn is_overdrawn(&self, slot: u32) -> bool {
         let conn = self.wire.conn(slot);
         let bytes = conn.batch.bytes();
@@ -129,11 +131,12 @@ impl Engine {
         bytes > 0 && (drains || bytes as u64 > self.settings.reply.body_bytes_max)
     }
 
-    /// Repeats one request of a batch whose replies have all arrived, or whose first comparison
-    /// asks for a second. Puts the batch back if no request may be repeated.
+    /// Repeats one request of a batch, if all replies of the batch have arrived, or if its first
+    /// comparison asks for a second one. If no request may be repeated, puts all URLs of the batch
+    /// back into their queue.
     pub(super) fn compare_one(&mut self, slot: u32) {
         if self.wire.peer_closed {
-            // The connection ends before anything could be repeated.
+            // The connection ends before any request could be repeated.
             return;
         }
         let left = self.burst_left(slot);
@@ -165,9 +168,10 @@ impl Engine {
         self.wire.conns.arm(slot);
     }
 
-    /// Compares the reply to a repeated request with the held one. If they differ, puts the batch
-    /// back, closes the connection, and returns `None`. If they are equal, files the batch, or
-    /// returns `Some(true)` if another of its requests is to be repeated first.
+    /// Compares the reply to a repeated request with the held one. If they differ, puts the URLs of
+    /// the batch back into their queue, closes the connection, and returns `None`. If they are
+    /// equal, returns `Some(true)` if another request of the batch is to be repeated first, else
+    /// archives and logs the batch and returns `Some(false)`.
     pub(super) fn compare(&mut self, slot: u32, fetch: Fetch) -> Option<bool> {
         let ended = self.turn.at();
         let conn = self.wire.conns.get_mut(slot);
@@ -202,8 +206,9 @@ impl Engine {
         Some(false)
     }
 
-    /// Ends a connection whose replies don't match its requests. What is not filed is put back, and
-    /// its server is never sent pipelined requests again.
+    /// Ends a connection whose replies don't match its requests. URLs whose replies are not
+    /// archived and logged go back to their queue, and the server is never sent pipelined requests
+    /// again.
     pub(super) fn mismatched(&mut self, slot: u32, mismatch: Mismatch) {
         let conn = self.wire.conn(slot);
         let learnt = &mut self.sites.get_mut(conn.server).learnt;
@@ -218,7 +223,7 @@ impl Engine {
         self.end_connection(slot, None, Close::Ours);
     }
 
-    /// Whether bytes that no request asked for follow the last reply.
+    /// Returns whether bytes that no request asked for follow the last reply.
     pub(super) fn has_surplus(&self, slot: u32) -> bool {
         let conn = self.wire.conn(slot);
         conn.flight.len() == 1 && is_surplus(conn.inbox.unread())

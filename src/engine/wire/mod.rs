@@ -1,7 +1,7 @@
 //! Connections: requests are written to them, and replies are read from them in order.
 //!
-//! This part owns the connections with their buffers, requests in flight and time-outs, and the
-//! pool of memory that replies use.
+//! This part of the engine owns the connections with their buffers, requests in flight and
+//! time-outs, and the pool of memory that replies use.
 //!
 //! Laws: receive buffers and bodies come from one pool with a budget; when it is exceeded,
 //! connections are paused, except one that may finish its reply. A slot is reused only with a new
@@ -39,18 +39,18 @@ pub(super) struct Wire {
     privileged: Option<u32>,
     /// Whether the world has closed the connection that is being processed.
     peer_closed: bool,
-    /// Whether bodies are kept with their chunk framing, which the archive needs.
+    /// Whether bodies are kept with their chunk framing (true), which the archive needs.
     keeps_framing: bool,
     /// The parts of a request that are the same for every URL.
     request: Fixed,
     first_request: Option<Instant>,
 }
 
-/// The size of a receive buffer beyond the longest head.
+/// How much larger than the longest head a receive buffer is, in bytes.
 const BUFFER_SLACK_BYTES: usize = 32 << 10;
 
 impl Wire {
-    /// Returns this part without connections; `request` holds the parts that all requests share.
+    /// Returns a `Wire` without connections. `request` holds what is the same in all requests.
     pub(super) fn new(settings: &Settings, request: Fixed) -> Self {
         let buffer_bytes = settings.reply.head_bytes_max + BUFFER_SLACK_BYTES;
         Self {
@@ -65,44 +65,44 @@ impl Wire {
         }
     }
 
-    /// All connections.
+    /// Returns the table of all connections.
     pub(super) fn conns(&self) -> &Conns {
         &self.conns
     }
 
-    /// The connection in a slot, which must be in use.
+    /// Returns the connection in a slot, which must be in use.
     pub(super) fn conn(&self, slot: u32) -> &Conn {
         self.conns.get(slot)
     }
 
-    /// The visit on the connection in a slot, which must be in use.
+    /// Returns the visit on the connection in a slot, which must be in use.
     pub(super) fn visit_mut(&mut self, slot: u32) -> &mut OpenVisit {
         &mut self.conns.get_mut(slot).visit
     }
 
-    /// Whether the connection exists, is on a visit, and has no request in flight.
+    /// Returns whether the connection exists, is on a visit, and has no request in flight.
     pub(super) fn is_idle(&self, id: ConnId) -> bool {
         self.conns.knows(id)
             && self.conn(id.slot).is_active()
             && self.conn(id.slot).flight.is_empty()
     }
 
-    /// The bytes to send on a connection; none if it is gone.
+    /// Returns the bytes to send on a connection; none if the connection no longer exists.
     pub(super) fn outgoing(&self, id: ConnId) -> &[u8] {
         if self.conns.knows(id) { self.conn(id.slot).outbox.pending() } else { &[] }
     }
 
-    /// The pool, for replies that are read back from the archive.
+    /// Returns the memory pool, for replies that are read back from the archive.
     pub(super) fn pool(&mut self) -> &mut Pool {
         &mut self.pool
     }
 
-    /// Whether the replies that are held exceed their budget.
+    /// Returns whether the bytes of replies and buffers exceed their budget.
     pub(super) fn is_over(&self) -> bool {
         self.pool.is_over()
     }
 
-    /// The bytes of replies and buffers that are held.
+    /// Returns the number of bytes that replies and buffers hold in memory.
     pub(super) fn held_bytes(&self) -> usize {
         self.pool.held()
     }
@@ -112,17 +112,17 @@ impl Wire {
         reply.release(&mut self.pool);
     }
 
-    /// When the first request of this run was written.
+    /// Returns when the first request of this run was written, or `None` if none was yet.
     pub(super) fn first_request(&self) -> Option<Instant> {
         self.first_request
     }
 
-    /// The parts of a request that are the same for every URL.
+    /// Returns the parts of a request that are the same for every URL.
     pub(super) fn request(&self) -> &Fixed {
         &self.request
     }
 
-    /// TCP is established on a connection, and its TLS handshake begins.
+    /// Notes that TCP is established on a connection, and that its TLS handshake begins.
     pub(super) fn opened(&mut self, slot: u32, now: Instant) {
         let conn = self.conns.get_mut(slot);
         assert_eq!(conn.phase, Phase::Connecting, "a connection opens once");
@@ -131,7 +131,7 @@ impl Wire {
         self.conns.arm(slot);
     }
 
-    /// So many bytes of [`Wire::outgoing`] have been sent.
+    /// Notes that `bytes` bytes of [`Wire::outgoing`] have been sent.
     pub(super) fn sent(&mut self, slot: u32, bytes: usize) {
         self.conns.get_mut(slot).outbox.sent(bytes);
     }
@@ -146,7 +146,8 @@ impl Wire {
         self.conns.expire(now)
     }
 
-    /// When the next connection times out, or when paused connections are checked again.
+    /// Returns when the next connection times out, or when paused connections are checked again,
+    /// whichever is first; `None` if neither will happen.
     pub(super) fn deadline(&self, now: Instant) -> Option<Instant> {
         let unpause = (!self.paused.is_empty()).then(|| now + receive::SILENCE_MAX);
         self.conns.nearest().into_iter().chain(unpause).min()
@@ -189,14 +190,14 @@ impl Engine {
         }
     }
 
-    /// If a server is being visited: makes the visit send no more requests, and the next one begin
-    /// no earlier than `until`. Returns whether there is a visit.
+    /// Ends the visit of a server, if there is one: no more requests are sent in it, and the next
+    /// visit begins no earlier than `until`. Returns whether there was a visit.
     pub(super) fn end_visit_of(&mut self, id: ServerId, until: Instant) -> bool {
         let slot = self.sites.get(id).conn().filter(|&slot| self.wire.conn(slot).is_active());
         slot.map(|slot| self.wire.visit_mut(slot).end(until)).is_some()
     }
 
-    /// Closes a connection that no visit needs, and frees its slot.
+    /// Closes a connection that no visit uses, and frees its slot.
     fn hang_up(&mut self, slot: u32) {
         self.turn.act(Action::Close(self.wire.conns.id(slot)));
         self.forget(slot);

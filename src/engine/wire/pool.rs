@@ -17,11 +17,11 @@ pub(in crate::engine) struct Pool {
     held_max: usize,
 }
 
-/// The maximum number of spare buffers.
+/// The maximum number of spare buffers that the pool keeps.
 const BUFFERS_SPARE: usize = 16;
-/// The maximum number of spare bodies.
+/// The maximum number of spare bodies that the pool keeps.
 const BODIES_SPARE: usize = 64;
-/// A body whose capacity exceeds this is not kept as a spare.
+/// The maximum capacity of a body that is kept as a spare, in bytes.
 const BODY_SPARE_BYTES: usize = 64 << 10;
 
 impl Pool {
@@ -62,13 +62,13 @@ impl Pool {
         self.held -= bytes;
     }
 
-    /// Whether reading must wait: the budget is exceeded.
+    /// Returns whether reading must wait, because the budget is exceeded.
     pub(in crate::engine) fn is_over(&self) -> bool {
         self.held >= self.held_max
     }
 
-    /// Whether paused connections may resume. This is well below the budget, so that they don't
-    /// alternate between the two states.
+    /// Returns whether paused connections may resume: the bytes held are well below the budget, so
+    /// that connections don't alternate between the two states.
     pub(in crate::engine) fn is_roomy(&self) -> bool {
         self.held < self.held_max / 4 * 3
     }

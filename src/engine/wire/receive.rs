@@ -16,15 +16,18 @@ use crate::http::response::{Broken, Event, Framing, is_surplus};
 use smallvec::SmallVec;
 use std::time::Duration;
 
-/// The cost of a byte of a TLS handshake, in units: it may be a record of its own.
+/// The cost of a byte of a TLS handshake, in units of work (see `ledger`). It is more than one,
+/// since each byte may be a TLS record of its own.
 const SECURED_BYTE_UNITS: usize = 4;
-/// The cost of the keys and certificates of a full handshake, in units: some 200 microseconds.
+/// The cost of the keys and certificates of a full TLS handshake, in units of work (see `ledger`):
+/// some 200 microseconds of CPU time.
 pub(super) const SECURED_UNITS: usize = 64 << 10;
 /// The annotation of a reply that was followed by bytes that no request asked for.
 pub(in crate::engine) const SURPLUS: &str = "surplus";
 /// The maximum number of bytes shown of a reply that can't be read, before they are escaped.
 const EVIDENCE_BYTES_MAX: usize = 64;
-/// A connection that may read although the budget is exceeded loses that right after this silence.
+/// The time after which a connection that may read although the budget is exceeded loses that
+/// right, if it receives no byte.
 pub(super) const SILENCE_MAX: Duration = Duration::from_secs(1);
 
 impl Engine {
@@ -42,8 +45,8 @@ impl Engine {
         Space::Room(conns.get_mut(id.slot).inbox.space(pool))
     }
 
-    /// Whether a connection must be paused. While the budget is exceeded, every connection is,
-    /// except one that holds bytes already: finishing its reply frees memory.
+    /// Decides whether a connection must be paused. While the memory budget is exceeded, every
+    /// connection is, except one that holds bytes already: finishing its reply frees memory.
     fn must_pause(&mut self, slot: u32) -> bool {
         let conn = self.wire.conn(slot);
         if conn.timeouts.paused.is_some() {
@@ -60,9 +63,9 @@ impl Engine {
         true
     }
 
-    /// Sets the bytes that a TLS handshake holds. They are charged to the pool, like those of
-    /// replies; when the budget is exceeded, the handshake is paused, and its time-out frees them
-    /// in the end.
+    /// Sets how many bytes the TLS handshake of a connection holds. They are charged to the pool,
+    /// like those of replies. When the budget is exceeded, the handshake is paused, and its
+    /// time-out frees them in the end.
     pub(in crate::engine) fn hold_handshake(&mut self, slot: u32, bytes: usize) {
         let held = &mut self.wire.conns.get_mut(slot).peer.handshake_bytes;
         let before = std::mem::replace(held, bytes);
@@ -74,8 +77,8 @@ impl Engine {
         }
     }
 
-    /// Whether no connection has the right to read past the budget, or the one that has it is
-    /// silent.
+    /// Returns whether the right to read past the budget is free: no connection has it, or the one
+    /// that has it is silent.
     fn is_privilege_free(&self) -> bool {
         self.wire.privileged.is_none_or(|slot| {
             self.wire.conn(slot).timeouts.last_byte + SILENCE_MAX <= self.turn.at()
@@ -93,7 +96,8 @@ impl Engine {
         }
     }
 
-    /// Resumes paused connections: all if the pool has room, else one that holds bytes.
+    /// Resumes paused connections: all if the pool has enough memory again, else one that holds
+    /// bytes.
     pub(in crate::engine) fn resume_paused(&mut self) {
         if self.wire.paused.is_empty() {
             return;
@@ -137,8 +141,8 @@ impl Engine {
         self.read_replies(slot, false);
     }
 
-    /// Handles bytes that no request asked for. If they may be a reply, replies and requests don't
-    /// match.
+    /// Handles bytes that no request asked for. If they may be a reply, then the replies on this
+    /// connection can't be trusted to match its requests.
     fn on_surplus(&mut self, slot: u32) {
         let conn = self.wire.conns.get_mut(slot);
         if !is_surplus(conn.inbox.unread()) {
@@ -150,13 +154,14 @@ impl Engine {
             return self.hang_up(slot);
         }
         if conn.visit.tally.replies == 0 {
-            // A status 408 before an idle close, too, but the next visit has just begun.
+            // This is a status 408 before an idle close too, but the next visit has just begun.
             return self.end_connection(slot, None, Close::Ours);
         }
         self.mismatched(slot, Mismatch::Surplus);
     }
 
-    /// Reads as many replies as the buffer holds. `ended` says that no more bytes will arrive.
+    /// Reads as many replies as the buffer of a connection holds. `ended` says that no more bytes
+    /// will arrive.
     fn read_replies(&mut self, slot: u32, ended: bool) {
         let stage = self.turn.enter(Stage::Http, 0);
         let id = self.wire.conns.id(slot);
@@ -177,7 +182,8 @@ impl Engine {
         self.turn.back(stage);
     }
 
-    /// Reads one event of the reply in progress. Returns whether there may be another.
+    /// Reads one event of the reply in progress: its head, a piece of its body, or its end. Returns
+    /// whether there may be another event in the buffer.
     fn read_step(&mut self, slot: u32, ended: bool) -> Result<bool, Broken> {
         let Wire { conns, pool, keeps_framing, .. } = &mut self.wire;
         let conn = conns.get_mut(slot);
@@ -214,7 +220,7 @@ impl Engine {
         Ok(more)
     }
 
-    /// Processes the reply at the head of the flight, which is complete.
+    /// Processes a complete reply, that to the first request of the flight.
     fn replied(&mut self, slot: u32) {
         let now = self.turn.at();
         if self.is_swapped(slot) {
@@ -267,7 +273,7 @@ impl Engine {
         }
     }
 
-    /// Completes the fetch that was at the head of the flight with what was received of its reply.
+    /// Completes a fetch, which was the first of the flight, with what was received of its reply.
     fn complete_head(&mut self, slot: u32, fetch: Fetch, outcome: Outcome, connection_lost: bool) {
         let conn = self.wire.conns.get_mut(slot);
         let (reply, head) = conn.incoming.take();
@@ -278,7 +284,8 @@ impl Engine {
         self.wire.conns.get_mut(slot).incoming.reader.return_head(head);
     }
 
-    /// Whether the reply at the head of the flight seems to answer another request.
+    /// Returns whether the reply to the first request of the flight seems to answer another
+    /// request.
     fn is_swapped(&self, slot: u32) -> bool {
         let conn = self.wire.conn(slot);
         let mut flight = conn.flight.iter().map(|fetch| &*fetch.item.target);
@@ -328,8 +335,8 @@ impl Engine {
         self.end_connection(slot, Some(outcome), how);
     }
 
-    /// Keeps the bytes that show why the reply at the head of the flight is refused: those that
-    /// could not be parsed, or the first ones of a complete reply.
+    /// Keeps the bytes that show why a reply is refused, for the crawl log: those that could not be
+    /// parsed, or the first ones of a complete reply.
     fn keep_evidence(&mut self, slot: u32, broken: Option<Broken>) {
         let conn = self.wire.conns.get_mut(slot);
         let came = if broken.is_some() { conn.inbox.unread() } else { &conn.incoming.reply.raw };
@@ -374,8 +381,8 @@ impl Engine {
         self.wire.peer_closed = false;
     }
 
-    /// Handles the end of a connection on a visit. If it was closed in order, the unread bytes may
-    /// be a complete reply, or one that ends with the connection.
+    /// Handles the end of a connection on a visit. If the connection was closed in order, the
+    /// unread bytes may be a complete reply, or one whose end is that of the connection.
     fn connection_ended(&mut self, slot: u32, reason: &CloseReason) {
         let id = self.wire.conns.id(slot);
         let conn = self.wire.conn(slot);
@@ -401,8 +408,8 @@ impl Engine {
         self.next_address(conn.server, conn.peer.address.ip(), conn.peer.untried, outcome);
     }
 
-    /// Ends a connection, which may have unanswered requests. `outcome` is the outcome of the
-    /// request at the head of the flight, if the request is to blame.
+    /// Ends a connection, which may have unanswered requests. `outcome` is the outcome of the first
+    /// request of the flight; `None` if that request is not to blame for the end.
     pub(in crate::engine) fn end_connection(
         &mut self,
         slot: u32,
@@ -454,7 +461,7 @@ impl Engine {
         self.finish_visit(id, &visit);
     }
 
-    /// Returns the outcome of the reply at the head of the flight if it ends in this way.
+    /// Returns the outcome of the first fetch of the flight if its reply ends with `outcome`.
     fn with_head(&self, slot: u32, outcome: Outcome) -> Outcome {
         let conn = self.wire.conn(slot);
         if conn.incoming.reply.head_bytes == 0 || conn.flight.is_empty() {
@@ -466,14 +473,13 @@ impl Engine {
         )
     }
 
-    /// Completes the reply at the head of the flight, whose body ended early, with what was
-    /// received.
+    /// Completes a fetch whose reply has a body that ended early: what was received is kept.
     fn complete_short(&mut self, slot: u32, short: Outcome, how: Close) {
         let conn = self.wire.conns.get_mut(slot);
         let learnt = &mut self.sites.get_mut(conn.server).learnt;
         conn.pipeline.cut(learnt, &self.settings.pipeline, how);
         let fetch = conn.finish_reply(self.turn.at());
-        // A server that became silent may be unreachable now, so it has not recovered.
+        // A server that became silent may be unreachable now, so it doesn't count as recovered.
         self.complete_head(slot, fetch, short, short.is_timeout());
     }
 
@@ -511,13 +517,13 @@ impl Engine {
         self.connect_failed(slot, outcome);
     }
 
-    /// Returns the receive buffer of a connection to the pool if all of it is read.
+    /// Returns the receive buffer of a connection to the pool if no byte in it is unread.
     fn tidy_buffer(&mut self, slot: u32) {
         let Wire { conns, pool, .. } = &mut self.wire;
         conns.get_mut(slot).inbox.free_if_read(pool);
     }
 
-    /// Whether another try follows this failed one.
+    /// Returns whether another try of a URL follows this failed one.
     pub(in crate::engine) fn tries_left(&self, fetch: &Fetch, outcome: Outcome) -> bool {
         if fetch.item.is_robots() {
             return false;

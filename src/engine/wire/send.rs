@@ -18,9 +18,10 @@ use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
 
 impl Engine {
-    /// Opens a connection to an address. If its address group or the number of slots doesn't allow
-    /// one, the visit is handed back; but if it has `failed` at another address before, it ends
-    /// with that outcome.
+    /// Opens a connection to an address for a visit. If the frontier's group of the address or the
+    /// number of slots doesn't allow a connection, the visit is handed back to the frontier, to
+    /// begin later. But if another address has `failed` before in this visit, the visit ends with
+    /// that outcome.
     pub(in crate::engine) fn connect(
         &mut self,
         id: ServerId,
@@ -63,8 +64,8 @@ impl Engine {
         self.turn.act(Action::Connect { conn, address, tls });
     }
 
-    /// Frees a slot if none is free, by closing the parked connection whose server is due last.
-    /// Returns `false` if there is no parked one.
+    /// Makes sure that a slot is free: if none is, closes the parked connection whose server is due
+    /// last. Returns `false` if no slot is free and no connection is parked.
     fn make_room(&mut self) -> bool {
         if self.wire.conns.len() < self.settings.connections.open_max {
             return true;
@@ -110,7 +111,8 @@ impl Engine {
         self.turn.back(stage);
     }
 
-    /// Whether the server has enough requests to keep it busy until a new one would reach it.
+    /// Returns whether the server has enough requests to keep it busy until a new one would reach
+    /// it.
     fn is_ahead(&self, slot: u32) -> bool {
         let conn = self.wire.conn(slot);
         let pace = conn.visit.tally.response_time / conn.visit.tally.replies.max(1);
@@ -197,7 +199,7 @@ impl Engine {
         }
     }
 
-    /// The number of requests that the visit on a connection may still make.
+    /// Returns the number of requests that the visit on a connection may still make.
     pub(in crate::engine) fn burst_left(&self, slot: u32) -> u32 {
         let conn = self.wire.conn(slot);
         match self.backlog.burst(conn.server) {
@@ -206,7 +208,8 @@ impl Engine {
         }
     }
 
-    /// Annotates the last request written if its URL had been put back: see `wire::held`.
+    /// Adds an annotation to the last request written if its URL had been put back into its queue
+    /// after an untrusted reply: see `wire::held`.
     pub(in crate::engine) fn note_put_back(&mut self, slot: u32) {
         let conn = self.wire.conns.get_mut(slot);
         let fetch = conn.flight.back_mut().expect("it was sent");
