@@ -5,7 +5,7 @@ use super::{lab, sim};
 use crate::conf::{Conf, Decimal, Events, Lab, Sim, Web};
 use std::time::Duration;
 
-/// Returns the settings of a web.
+/// Returns the settings of the synthetic web that a configuration describes.
 pub fn web(conf: &Web) -> Settings {
     let spread =
         |median: u32, sigma: Decimal| Spread { median: f64::from(median), sigma: sigma.as_f64() };
@@ -95,7 +95,7 @@ pub fn lab(conf: &Conf, section: &Lab) -> lab::Settings {
     }
 }
 
-/// Returns the settings of the simulated world.
+/// Returns the settings of the simulated world that a configuration describes.
 pub fn sim(conf: &Sim) -> sim::Settings {
     sim::Settings {
         outages: Vec::new(),

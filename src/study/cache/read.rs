@@ -28,13 +28,13 @@ pub(super) struct Traced {
 /// Statistics of a trace.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Facts {
-    /// The number of pages.
+    /// The number of pages scanned for links.
     pub(super) pages: u64,
     /// The number of servers that the pages came from.
     pub(super) servers: usize,
     /// The number of hosts of pages and links.
     pub(super) hosts: usize,
-    /// The number of links.
+    /// The number of links on these pages.
     pub(super) links: u64,
     /// Seconds from the first page scanned to the last.
     pub(super) seconds: f64,

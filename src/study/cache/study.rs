@@ -10,7 +10,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-/// The results of one trace.
+/// The results of replaying one trace under all policies.
 #[derive(Debug)]
 pub(super) struct Study {
     /// The name of the trace.

@@ -130,7 +130,8 @@ fn line(results: &Results<'_>, row: &Row, most: f64, curve: Curve) -> chart::Ser
     line
 }
 
-/// A figure of a sweep: file, title, axis, format, and value.
+/// A figure of a sweep: the name of its file, its title, the label of its y axis, the format of
+/// that axis's values, and the value drawn.
 type Swept = (&'static str, &'static str, &'static str, Format, fn(&Figures) -> f64);
 
 const SWEPT: [Swept; 5] = [

@@ -86,7 +86,7 @@ impl Measure {
         Self { pages: all, quality: most(quality), seconds }
     }
 
-    /// Computes the figures of a crawl by itself; ratios to the reference are 1.
+    /// Computes the figures of a crawl by itself; its ratios to the reference are set to 1.
     fn alone(&self, series: &Series) -> Figures {
         let end = series.last();
         let half = series.when(self.pages / 2.0, pages).unwrap_or(end.seconds);

@@ -53,7 +53,7 @@ pub(super) struct Spec {
 pub(super) struct Ground {
     /// The settings of the web, with the seed of the repeat.
     pub(super) web: Web,
-    /// The kind of page quality.
+    /// Where page qualities come from: PageRank, Zipf's law, or the crawl's own estimates.
     pub(super) worth: Worth,
     /// The damping factor, if the quality is PageRank.
     pub(super) damping: Decimal,

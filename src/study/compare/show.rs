@@ -134,11 +134,11 @@ impl Figure {
 /// Which tables show a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Shown {
-    /// Every table.
+    /// All tables show it.
     Always,
     /// Tables that compare policies: the figure of one policy alone says little.
     BetweenPolicies,
-    /// Only summary.csv.
+    /// No table shows it; it is only in summary.csv.
     Never,
 }
 

@@ -232,7 +232,7 @@ impl Truth {
 
     fn arrived(&self, index: usize) {
         let (worths, sum) = &mut *self.worths.borrow_mut();
-        // Each page counts once.
+        // Each page counts once: this leaves 0 for a second reply.
         *sum += std::mem::take(&mut worths[index]);
     }
 

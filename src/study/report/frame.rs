@@ -199,7 +199,7 @@ impl Frame {
         }
     }
 
-    /// Defines the hatchings of patches.
+    /// Writes the SVG definitions of the hatchings that patches refer to.
     pub(super) fn hatchings(&self, canvas: &mut Canvas) {
         let id = &self.id;
         canvas.raw("<defs>\n");

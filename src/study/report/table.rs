@@ -212,7 +212,8 @@ impl Table {
         self.rows.iter().map(cells).collect()
     }
 
-    /// Returns the formatted best number of a column; `None` if all rows have the same one.
+    /// Returns the formatted best number of a column; `None` if the column marks none, has no
+    /// numbers, or shows all of them alike.
     fn best(&self, column: usize) -> Option<String> {
         let best = self.header[column].best?;
         let cells = self.rows.iter().filter_map(|row| row.get(column));

@@ -18,19 +18,19 @@ pub use crate::conf::Hostile;
 /// How name servers answer the name of a hostile host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Naming {
-    /// With its address.
+    /// With the address of the host.
     Address,
-    /// With NXDOMAIN.
+    /// With NXDOMAIN: the name does not exist.
     NoSuchName,
     /// With no data: the name exists, but has no address.
     NoAddress,
-    /// With SERVFAIL.
+    /// With SERVFAIL: the name server failed.
     Fails,
     /// Never: queries get no answer.
     Mute,
     /// With a packet that is not an answer.
     Garbled,
-    /// Truncated over UDP; with its address over TCP.
+    /// Over UDP with a truncated answer; over TCP with the address of the host.
     OverTcp,
     /// With an address that no crawler should connect to (169.254.169.254).
     Forbidden,
@@ -39,19 +39,20 @@ pub enum Naming {
 /// How the sockets of a hostile host behave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Manner {
-    /// Normally.
+    /// Normally: the host accepts connections and answers requests.
     Serve,
-    /// It refuses connections.
+    /// The host refuses connections.
     Refuse,
-    /// Its listen queue is full, so that connections hang.
+    /// The host's listen queue is full, so that connections hang.
     Full,
-    /// It accepts connections and never sends a byte.
+    /// The host accepts connections and never sends a byte.
     Mute,
-    /// It mixes up the replies to requests that arrive together.
+    /// The host mixes up the replies to requests that arrive together.
     Muddle(Muddle),
-    /// It closes without announcement after this many replies, even if more requests have arrived.
+    /// The host closes a connection without announcement after this many replies, even if more
+    /// requests have arrived.
     Limit(u32),
-    /// It uses plain HTTP where TLS is expected.
+    /// The host uses plain HTTP where TLS is expected.
     NotTls,
 }
 
@@ -90,7 +91,7 @@ pub enum Play {
         /// The number of 503 replies before the page is sent.
         times: u32,
     },
-    /// Sends 500.
+    /// Sends 500: an error of the server.
     Error,
     /// Sends robots.txt rules that disallow `/closed`, followed by 600 KiB of other rules.
     HugeRobots,
@@ -156,7 +157,7 @@ pub enum Heavy {
 pub enum Asked {
     /// Never: the server can't be reached, or the resource must not be requested.
     Never,
-    /// Once.
+    /// Exactly once.
     Once,
     /// Once, or again as often as the crawler retries.
     Tries,
