@@ -33,7 +33,7 @@ const REPEATS: usize = 16;
 pub(super) enum Act {
     /// Send bytes `at..end`.
     Send { bytes: Rc<[u8]>, at: usize, end: usize },
-    /// Wait before the next act.
+    /// Wait for this long before the next act.
     Think(Duration),
     /// Send the bytes repeatedly, without end.
     Repeat { bytes: Rc<[u8]>, at: usize },
@@ -41,7 +41,7 @@ pub(super) enum Act {
     Drip { bytes: Rc<[u8]>, at: usize },
     /// Wait until the client closes the connection.
     Stall,
-    /// Close in order.
+    /// Close the connection in order; this is the reason for the log.
     Close(End),
     /// Reset the connection.
     Reset,
@@ -78,7 +78,7 @@ pub(super) enum Fate {
 #[derive(Debug)]
 pub(super) struct Connection {
     transport: Transport,
-    /// Index of the listener that accepted it.
+    /// Index of the listener that accepted the connection.
     pub(super) listener: usize,
     /// Number of the connection, counted from the lab's start.
     pub(super) number: u64,
@@ -94,7 +94,7 @@ pub(super) struct Connection {
     /// The time that the first act waits for; `None` if it doesn't wait for a time.
     wake: Option<Instant>,
     readable: bool,
-    /// Whether the poller has reported the client's end: reading continues until it is read.
+    /// Whether the poller has reported the client's end: reading continues until that end is read.
     ending: bool,
     /// Whether the client's end has been read.
     ended: bool,

@@ -21,7 +21,7 @@ const CLASS_IN: u16 = 1;
 const HEADER_BYTES: usize = 12;
 /// The most TCP connections at the same time; further clients are rejected.
 const STREAMS_MAX: usize = 64;
-/// The address of some hostile names: the metadata service of many clouds.
+/// The address that some hostile names resolve to: that of the metadata service of many clouds.
 const FORBIDDEN: Ipv4Addr = Ipv4Addr::new(169, 254, 169, 254);
 
 /// The question of a query.

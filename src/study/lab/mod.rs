@@ -102,7 +102,7 @@ impl Default for Settings {
 /// The ports and files of a running lab; written as JSON for whoever started it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Ready {
-    /// Always true; distinguishes this line from others.
+    /// Always true: the field distinguishes this line of JSON from other output.
     pub ready: bool,
     /// Address of the name server, UDP and TCP.
     pub dns: SocketAddr,
@@ -114,11 +114,11 @@ pub struct Ready {
     pub hosts: u32,
     /// URLs to start a crawl from.
     pub seeds: Vec<String>,
-    /// File of the authority's certificate, if it was written.
+    /// File of the authority's certificate; `None` if none was written.
     pub ca: Option<PathBuf>,
-    /// File of the manifest, if it was written.
+    /// File of the manifest; `None` if none was written.
     pub manifest: Option<PathBuf>,
-    /// File of the log, if there is one.
+    /// File of the log; `None` if there is no log.
     pub log: Option<PathBuf>,
 }
 
@@ -132,15 +132,15 @@ impl Ready {
 /// Totals of what the lab has served.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Totals {
-    /// Connections accepted.
+    /// The number of connections accepted.
     pub connections: u64,
-    /// Requests answered, at least in part.
+    /// The number of requests answered, at least in part.
     pub requests: u64,
-    /// Distinct pages of well-behaved hosts that were requested.
+    /// The number of distinct pages of well-behaved hosts that were requested.
     pub pages: u64,
-    /// Queries received by the name server.
+    /// The number of queries received by the name server.
     pub lookups: u64,
-    /// Bytes of replies passed to the system, before TLS.
+    /// The number of bytes of replies sent, counted before TLS encrypts them.
     pub bytes: u64,
 }
 

@@ -35,7 +35,7 @@ pub(super) enum Response {
     Acts(Vec<Act>),
 }
 
-/// The cached replies of one host by path, unencoded and in its content coding.
+/// The cached replies of one host by path, unencoded and in the host's content coding.
 #[derive(Debug, Default)]
 struct Kept {
     plain: Map<Box<[u8]>, Page>,
@@ -109,8 +109,8 @@ impl Responder {
         }
     }
 
-    /// Returns the host that a Host field names, among those behind one listener; the first of them
-    /// if the field is empty or names the address. `None` if the name is not among them.
+    /// Returns the host that a Host field names, among those behind one listener; the first of
+    /// these hosts if the field is empty or an IP address; `None` if it names any other host.
     pub(super) fn route(&self, hosts: &[u32], field: &[u8]) -> Option<u32> {
         let name = field.split(|byte| *byte == b':').next().unwrap_or_default();
         let named =

@@ -24,7 +24,7 @@ use std::time::Duration;
 
 /// How often the stop flag is checked.
 const STOP_EVERY: Duration = Duration::from_millis(50);
-/// How long the lab waits for the client to end its stream after it has ended its own.
+/// How long the lab waits for the client to end its stream after the lab has ended its own stream.
 const LINGER_TIME: Duration = Duration::from_secs(2);
 /// The most descriptors the lab uses, listeners included.
 const DESCRIPTORS_MAX: usize = 18_000;
@@ -178,8 +178,8 @@ impl Server {
     }
 
     /// Accepts waiting connections. A client may close a connection and open the next one
-    /// immediately: to log closes before the accepts that they preceded, it handles new events
-    /// between accepting and beginning. Returns false if the lab is to exit.
+    /// immediately: to log closes before the accepts that they preceded, new events are handled
+    /// after connections are accepted and before they begin. Returns false if the lab is to exit.
     fn welcome(&mut self, events: &mut Events) -> Result<bool, Error> {
         if self.knocking.is_empty() {
             return Ok(true);

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 /// The first port tried: below the range from which systems draw ports for outgoing connections.
 const PORT_FIRST: u16 = 20_000;
-/// The number of ports, from the first on, among which those tried are chosen.
+/// The number of ports, from [`PORT_FIRST`] on, among which a free one is looked for.
 const PORTS_PROBED: u16 = 12_000;
 /// The most ports that are tried.
 const PROBES_MAX: u16 = 200;
@@ -100,7 +100,8 @@ fn probe<T>(
     Err(failed(last))
 }
 
-/// Returns the addresses that listen for this scheme, each with its hosts.
+/// Returns the addresses that listen for TLS (`tls`) or for plain text, each with the numbers of
+/// its hosts.
 fn addresses(web: &Web, tls: bool) -> BTreeMap<Ipv4Addr, Vec<u32>> {
     let mut found: BTreeMap<Ipv4Addr, Vec<u32>> = BTreeMap::new();
     for number in 0..web.hosts() {

@@ -25,9 +25,10 @@ const PERF: &str = "perf";
 /// Samples per second of CPU time: an odd number, so that it doesn't run in step with periodic
 /// work.
 const SAMPLES_PER_SECOND: &str = "499";
-/// Stacks are unwound by debug information, because frame pointers are not kept.
+/// How `perf` records stacks: by debug information, because frame pointers are not kept, from 8,192
+/// bytes of each stack.
 const STACKS: &str = "dwarf,8192";
-/// A timer event, which virtual machines have, too.
+/// The event at which `perf` takes a sample: that of a timer, which virtual machines have, too.
 const EVENT: &str = "cpu-clock";
 
 /// A running recording of samples by the profiler.
@@ -37,7 +38,7 @@ pub(super) struct Recording {
     samples: PathBuf,
 }
 
-/// Checks whether a flame graph can be made here.
+/// Checks whether a flame graph can be made on this machine.
 ///
 /// # Errors
 /// There is no profiler, or it has no permission to sample. The text says what to do about it.

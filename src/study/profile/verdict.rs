@@ -25,7 +25,7 @@ const FULL: f64 = 0.9;
 const NAMED: usize = 4;
 
 impl Verdict {
-    /// Returns the verdict on steps in order of their number of connections; there is at least one.
+    /// Returns the verdict on `steps`: at least one step, in order of the number of connections.
     pub(super) fn of(steps: &[Step]) -> Self {
         let most = steps.iter().map(Step::rate).fold(0.0, f64::max);
         let knee = steps.iter().position(|step| step.rate() >= most * NEAR).unwrap_or(0);

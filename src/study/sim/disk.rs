@@ -68,7 +68,7 @@ struct File {
     /// Durable bytes that a truncation has cut off, as long as the truncation itself is not
     /// durable.
     cut: Vec<u8>,
-    /// The number of bytes that a sync has reported as durable, whether it lied or not.
+    /// The number of bytes that a sync has reported as durable, whether that was true or not.
     promised: usize,
     /// Whether a sync has reported the file's name as durable.
     named: bool,
@@ -209,7 +209,7 @@ impl State {
         Ok(self.files.get_mut(id).expect("a name is a file's"))
     }
 
-    /// Counts a verb that changes something; returns whether the process survives it.
+    /// Counts a verb that changes something; returns whether the process survives the verb.
     ///
     /// # Errors
     /// The process is dead already.
@@ -235,7 +235,7 @@ impl State {
     }
 
     /// Counts a verb that is done whole or not at all; returns whether it is done. If the process
-    /// dies in it, a draw decides.
+    /// dies in the verb, a draw decides.
     fn happens(&mut self, verb: &'static str, name: &str) -> Result<bool, Error> {
         let breath = self.breathe(verb, name)?;
         Ok(breath == Breath::Next || self.die(1) == 1)

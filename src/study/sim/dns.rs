@@ -18,7 +18,7 @@ use std::time::Duration;
 /// The time a look-up takes, and its result.
 pub(super) type Found = (Duration, Result<Answer, NameFailure>);
 
-/// The time to live of answers.
+/// The time to live of the name servers' answers.
 const TTL: Duration = Duration::from_secs(3_600);
 /// How long a resolver waits for a silent name server: three tries of five seconds.
 const PATIENCE: Duration = Duration::from_secs(15);

@@ -268,9 +268,9 @@ impl Judge {
         }
     }
 
-    /// Begins a new process at `at`, which has just opened the archive. `before` are the captures
-    /// that were durable when the previous process ended, `after` those in the archive now; `None`
-    /// if no archive is kept.
+    /// Takes in that a new process begins at `at`; `end` says how the previous one ended. `archive`
+    /// is the captures that were durable then, and the captures that the new process finds in the
+    /// archive; `None` if no archive is kept.
     ///
     /// From here on, what is not in the archive counts as never answered and must be requested.
     pub fn restart(&mut self, at: Instant, end: End, archive: Option<(&Captures, &Captures)>) {
@@ -304,7 +304,8 @@ impl Judge {
         }
     }
 
-    /// Checks the whole archive after the end of a process.
+    /// Checks, after the end of a process, that each answered page has a capture in the archive,
+    /// and no page too many.
     pub fn check_archive(&mut self, at: Instant, captures: &Captures) {
         // A reply that came while the disk was full and that isn't archived was lost: it must be
         // requested again.
@@ -322,7 +323,7 @@ impl Judge {
         }
     }
 
-    /// Ends the crawl and returns the verdict.
+    /// Takes in the end of the crawl and returns the verdict: `Ok` if no law was broken.
     ///
     /// # Errors
     /// The violations in order of time, at most `BROKEN_MAX` of them.

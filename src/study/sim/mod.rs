@@ -116,7 +116,7 @@ pub struct Figures {
 pub enum Ran {
     /// The crawl has finished.
     ToEnd,
-    /// The time given by the caller was reached, or the caller's callback said so.
+    /// The time given by the caller was reached, or the caller's callback returned false.
     AsFar,
     /// The crawler's process has died with its disk: see [`World::dies_with`].
     Died,
@@ -251,7 +251,8 @@ impl World {
         self.scene.now
     }
 
-    /// Returns what each host of a script has observed, by its name; empty if the world has a web.
+    /// Returns what each host of a script has observed, by the host's name; empty if the world has
+    /// a web.
     pub fn seen(&self) -> &BTreeMap<String, Seen> {
         const NONE: &BTreeMap<String, Seen> = &BTreeMap::new();
         match &self.net.origin {

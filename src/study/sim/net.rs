@@ -84,7 +84,7 @@ struct Link {
 /// The other end of a connection.
 #[derive(Debug)]
 enum Peer {
-    /// Nobody: no server listens at the address, or it can't be reached.
+    /// Nobody: no server listens at the address, or the host can't be reached.
     Nobody,
     Script(Scripted),
     Web(Server),

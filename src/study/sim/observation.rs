@@ -7,7 +7,7 @@ use crate::study::web::Place;
 /// An observer, called with each observation and its time.
 pub type Observer = Box<dyn FnMut(Instant, &Observation)>;
 
-/// What an observer sees. Hosts are numbers of the web's hosts.
+/// What an observer sees. Hosts are given by their numbers in the web.
 ///
 /// Until its first request, a plain-text connection to an address that several hosts share counts
 /// as one to the host of them that was looked up first: only the Host field of the request says
@@ -18,14 +18,14 @@ pub enum Observation {
     Connecting {
         /// The connection.
         conn: ConnId,
-        /// The host it is for.
+        /// The number of the host that the connection is for.
         host: u32,
     },
     /// The connection is established, TLS included.
     Established {
         /// The connection.
         conn: ConnId,
-        /// The host it is for.
+        /// The number of the host that the connection is for.
         host: u32,
     },
     /// The crawler sends on a connection: one request, or several in one piece.
@@ -43,7 +43,7 @@ pub enum Observation {
         place: Option<Place>,
         /// Path and query as requested.
         path: Box<str>,
-        /// The number of requests before it on this connection whose replies haven't wholly
+        /// The number of requests before this one on the connection whose replies haven't wholly
         /// arrived.
         unanswered: u32,
     },
@@ -53,23 +53,25 @@ pub enum Observation {
         conn: ConnId,
         /// The host that replies.
         host: u32,
-        /// The resource that was requested.
+        /// The resource that was requested; `None` if there is none at the requested path.
         place: Option<Place>,
         /// The status; 0 if the reply has no readable one.
         status: u16,
-        /// A digest that is equal for equal replies: status, body, and redirect target. For hostile
-        /// hosts it depends on the status only.
+        /// A digest of the reply that is equal for equal replies: status, body, and redirect
+        /// target. For hostile hosts it depends on the status only.
         content: u64,
-        /// Whether all of it has arrived. `false` is reported when the connection ends.
+        /// Whether all of the reply has arrived; `false` is reported when the connection ends in
+        /// its middle.
         whole: bool,
     },
     /// The connection has ended, or could not be established.
     Closed {
         /// The connection.
         conn: ConnId,
-        /// The host it was for.
+        /// The number of the host that the connection was for.
         host: u32,
-        /// Whether the crawler has closed it.
+        /// Whether the crawler has closed the connection; else the server or a failure has ended
+        /// it.
         by_crawler: bool,
     },
     /// The crawler has received the answer to a look-up.

@@ -67,11 +67,11 @@ impl Process {
 /// How the calendar was set between two processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Jump {
-    /// Not at all.
+    /// The calendar was not set.
     None,
-    /// Forward by this much.
+    /// The calendar was set forward by this much.
     Forward(Duration),
-    /// Back by this much.
+    /// The calendar was set back by this much.
     Back(Duration),
 }
 

@@ -40,7 +40,7 @@ pub(super) struct Server {
     thinks_until: Option<Instant>,
     /// The remaining steps of the current hostile reply.
     steps: Steps,
-    /// Bytes that belong to no reply and follow the one being sent: some hosts send such.
+    /// Bytes that belong to no reply and are sent behind the current one, as some hosts do.
     padding: Option<Parcel>,
     /// Replies that have not wholly arrived at the crawler.
     answers: VecDeque<Sending>,
@@ -221,8 +221,8 @@ impl Server {
         }
     }
 
-    /// Prepares the bytes that a confused host sends behind each reply, if `doing` sends a reply's
-    /// end.
+    /// Prepares the bytes that a confused host sends behind each reply, if `doing` sends the end of
+    /// one.
     fn pad(&mut self, doing: &Doing, hosts: &mut Hosts) {
         let padding = hosts.at(self.host).host.muddle.map_or(&b""[..], Muddle::padding);
         if matches!(doing, Doing::Send(parcel) if parcel.ends_reply) && !padding.is_empty() {
@@ -333,8 +333,8 @@ impl Server {
         Some(made.parcel)
     }
 
-    /// Records that bytes of the first reply have arrived at the crawler; with `whole`, all of
-    /// them.
+    /// Records that bytes of the first reply have arrived at the crawler; `whole`: whether they are
+    /// its last.
     pub(super) fn arrived(&mut self, whole: bool, scene: &mut Scene) {
         let Some(said) = self.answers.front_mut() else { return };
         said.begun = true;

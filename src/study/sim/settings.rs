@@ -48,13 +48,13 @@ pub struct Faults {
 /// A period in which hosts can't be reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outage {
-    /// When it begins, from the start of the world.
+    /// When the outage begins, counted from the start of the world.
     pub from: Duration,
-    /// How long it lasts.
+    /// How long the outage lasts.
     pub length: Duration,
-    /// Which hosts it affects.
+    /// Which hosts the outage affects.
     pub of: Affected,
-    /// How connections and look-ups fail.
+    /// How connections and look-ups fail during the outage.
     pub how: Away,
 }
 

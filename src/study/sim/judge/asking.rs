@@ -12,7 +12,8 @@ use crate::ground::time::Instant;
 use crate::study::web::Place;
 
 impl Judge {
-    /// Counts a server without unanswered requests as visited from now on, and checks its groups.
+    /// Counts a server as visited from now on, because it has got its first unanswered request;
+    /// checks that none of its groups has too many visited servers.
     pub(super) fn asks(&mut self, at: Instant, host: u32) {
         let Some(Traits { groups, .. }) = self.traits.get(host as usize) else { return };
         let mut full = Vec::new();
@@ -30,8 +31,9 @@ impl Judge {
         full.into_iter().for_each(|how| self.report("groups", at, how));
     }
 
-    /// Takes in a reply to a request for `place`. If that request is not unanswered, the reply
-    /// takes the place of another one, whose page is requested again; this is not a further try.
+    /// Takes in a reply to a request for `place`. If that request has a reply already, this one
+    /// stands for the reply to the oldest unanswered request, whose page is requested again; that
+    /// is not a further try.
     pub(super) fn is_answered(&mut self, conn: ConnId, place: Option<Place>) {
         let Some(line) = self.conns.get_mut(&conn).filter(|line| !line.open.is_empty()) else {
             return;

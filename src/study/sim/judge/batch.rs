@@ -181,7 +181,7 @@ impl Judge {
         }
     }
 
-    /// Checks a capture; `is_own` says whether it holds the body of the page of its URL.
+    /// Checks the capture under the URL of `place`; `is_own` says whether its body is that page's.
     pub fn check_capture(&mut self, at: Instant, place: Place, is_own: bool) {
         if !is_own {
             self.report("filed", at, format!("{place:?} has another page's body"));

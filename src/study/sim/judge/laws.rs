@@ -43,11 +43,11 @@ pub struct Laws {
     pub address_delay: Duration,
     /// The least time between the beginnings of two visits to servers of one registrable domain.
     pub domain_delay: Duration,
-    /// The most units of work (as the engine's ledger counts them) that a turn may take from one
-    /// budget.
+    /// The most units of work that a turn may take from one budget. A unit is about the cost of
+    /// scanning one byte of a page: see `engine::ledger`.
     pub turn_units_max: usize,
-    /// The most units of work on incoming bytes in a turn (as the engine's ledger counts them),
-    /// records of the archive included.
+    /// The most units of work on incoming bytes in a turn, records of the archive included. A unit
+    /// is about the cost of scanning one byte of a page.
     pub turn_intake_max: usize,
 }
 
@@ -56,9 +56,9 @@ pub struct Laws {
 pub enum Complete {
     /// Always.
     Always,
-    /// Unless it reports that it gave something up or left something out.
+    /// Unless the crawl reports that it gave something up or left something out.
     Unless,
-    /// Never: it begins elsewhere, or doesn't follow all links.
+    /// Never: the crawl begins elsewhere, or doesn't follow all links.
     Never,
 }
 

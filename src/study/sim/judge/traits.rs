@@ -13,7 +13,7 @@ pub(super) struct Traits {
     pub(super) groups: Vec<Group>,
     /// The Crawl-delay of the host's robots.txt that the crawl must obey; `None` if there is none.
     pub(super) crawl_delay: Option<Duration>,
-    /// The number of requests that the host takes on one connection.
+    /// The most requests that the host answers on one connection.
     pub(super) requests: u32,
     /// Whether the host mixes up replies to pipelined requests.
     pub(super) muddles: bool,
