@@ -23,7 +23,7 @@ pub(super) const SEED: u8 = b'-';
 pub struct Seeds {
     /// The number of seeds that succeeded.
     pub done: u64,
-    /// The failed seeds: for each URL the reason, at most [`FAILED_MAX`].
+    /// The failed seeds: for each URL the reason, at most `FAILED_MAX`.
     pub failed: BTreeMap<String, Cow<'static, str>>,
     /// The number of failed seeds beyond those in `failed`.
     pub failed_beyond: u64,

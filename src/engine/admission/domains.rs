@@ -30,17 +30,18 @@ pub(in crate::engine) struct Domains {
 #[derive(Clone, Copy, Debug, Default)]
 struct Count {
     servers: u32,
-    /// The number of URLs refused in this run because of the limit.
+    /// The number of URLs of the domain that were refused in this run because of the limit.
     refused: u32,
 }
 
-/// The cost of a URL that is refused, in units; mostly its line in the crawl log.
+/// The cost of refusing a URL, in units of work (see `ledger`); mostly that of its line in the
+/// crawl log.
 const REFUSE_UNITS: usize = 512;
 
-/// A domain may have one in this many of all servers.
+/// The divisor of the limit: one domain may have at most one in this many of all servers.
 const SHARE: usize = 10;
 
-/// Returns the maximum number of servers of a domain if there may be `servers_max` in all.
+/// Returns the maximum number of servers of one domain if the crawl may have `servers_max` in all.
 pub fn share_of(servers_max: usize) -> u32 {
     u32::try_from(servers_max.div_ceil(SHARE)).unwrap_or(u32::MAX)
 }
@@ -57,17 +58,17 @@ impl Domains {
         u32::try_from(hash >> 32).expect("the upper half")
     }
 
-    /// Whether the domain of this host may have another server.
+    /// Returns whether the registrable domain of this host may have another server.
     fn has_room(&self, host: &str) -> bool {
         self.counts.get(&self.number(host)).is_none_or(|count| count.servers < self.most)
     }
 
-    /// Counts a new server.
+    /// Counts a new server for its registrable domain.
     pub(super) fn add(&mut self, host: &str) {
         self.counts.entry(self.number(host)).or_default().servers += 1;
     }
 
-    /// Counts a refused URL of the domain. Returns how many there were.
+    /// Counts a refused URL for its registrable domain. Returns how many were refused in this run.
     fn refuse(&mut self, host: &str) -> u32 {
         let refused = &mut self.counts.entry(self.number(host)).or_default().refused;
         *refused = refused.saturating_add(1);
@@ -76,10 +77,11 @@ impl Domains {
 }
 
 impl Engine {
-    /// Returns the server of a URL that was found with this letter.
+    /// Returns the server of a URL, and adds the server if it is new. The letter says how the URL
+    /// was found; seeds are not limited.
     ///
     /// # Errors
-    /// The limit that the server would exceed, if it is new.
+    /// The server is new and would exceed the limit that is returned.
     pub(in crate::engine) fn server_for(
         &mut self,
         url: UrlRef<'_>,
@@ -107,7 +109,8 @@ impl Engine {
         }
     }
 
-    /// Completes a URL whose server would exceed a limit: it is counted, and logged.
+    /// Gives a URL whose server would exceed a limit its final outcome: the URL is counted and
+    /// logged.
     pub(in crate::engine) fn refuse(
         &mut self,
         found: Discovery,

@@ -2,8 +2,8 @@
 //! be new to the seen test, and its server must be within the limits; then its quality is
 //! estimated, and it is queued.
 //!
-//! This part owns the seen test, the scope, the rating of URLs, the number of servers of each
-//! domain, and the trace.
+//! This part of the engine owns the seen test, the scope, the rating of URLs, the number of servers
+//! of each domain, and the trace.
 //!
 //! Laws: URLs are queued in the order in which the seen test finds them new, until half of the
 //! turn's budget for queues is spent. Seeds are queued regardless of the budget.
@@ -35,11 +35,12 @@ use seed_redirects::SeedRedirects;
 use smallvec::SmallVec;
 use trace::Trace;
 
-/// The cost of a new URL beside its bytes, in units.
+/// The fixed cost of queueing a new URL, in units of work (see `ledger`), in addition to one unit
+/// for each byte of its entry.
 const ADMIT_UNITS: usize = 256;
-/// The number of new URLs that are queued at once.
+/// The number of new URLs that are queued together.
 const BATCH: usize = 16;
-/// The memory for their entries is kept up to this size.
+/// The capacity up to which the buffer for the entries of new URLs is kept, in bytes.
 const SPARE_BYTES: usize = 8 << 10;
 
 /// What decides whether a URL is queued, and with which quality.
@@ -54,12 +55,12 @@ pub(super) struct Admission {
     domains: Domains,
     /// The trace of discovered URLs, if the operator wants it.
     trace: Option<Trace>,
-    /// The last entries that the seen test returned; kept to reuse their memory.
+    /// The entries that the seen test returned last; kept to reuse the memory.
     entries: Vec<u8>,
 }
 
 impl Admission {
-    /// Returns this part without URLs; the seeds only define the scope.
+    /// Returns an `Admission` that knows no URL. The seeds only define the scope.
     ///
     /// # Errors
     /// The scope contradicts itself, or the trace can't be begun.
@@ -86,22 +87,22 @@ impl Admission {
         })
     }
 
-    /// The seen test.
+    /// Returns the seen test.
     pub(super) fn seen(&self) -> &Seen {
         &self.seen
     }
 
-    /// The seen test, for changes.
+    /// Returns the seen test, for changes.
     pub(super) fn seen_mut(&mut self) -> &mut Seen {
         &mut self.seen
     }
 
-    /// The estimated qualities of URLs.
+    /// Returns the estimated qualities of URLs.
     pub(super) fn rating(&self) -> &Rating {
         &self.rating
     }
 
-    /// The estimated qualities of URLs, for changes.
+    /// Returns the estimated qualities of URLs, for changes.
     pub(super) fn rating_mut(&mut self) -> &mut Rating {
         &mut self.rating
     }
@@ -111,23 +112,23 @@ impl Admission {
         self.fingerprinter.of(text)
     }
 
-    /// Returns the hash of a URL's key. URLs with equal keys are duplicates. `key` is a scratch
-    /// buffer.
+    /// Returns the hash of a URL's deduplication key. URLs with equal keys are duplicates. `key` is
+    /// a scratch buffer.
     pub(super) fn key_of(&self, url: UrlRef<'_>, key: &mut Vec<u8>) -> Fingerprint {
         self.fingerprinter.of(self.keys.key(url, key))
     }
 
-    /// The scope, which URLs must be in.
+    /// Returns the scope, which URLs must be in.
     pub(super) fn scope(&self) -> &Scope {
         &self.scope
     }
 
-    /// Which scope the queued URLs were checked against.
+    /// Returns the record of which scope the queued URLs were checked against.
     pub(super) fn rescope(&mut self) -> &mut Rescope {
         &mut self.rescope
     }
 
-    /// Counts a new server for its domain.
+    /// Counts a new server for its registrable domain.
     pub(super) fn add_server(&mut self, host: &str) {
         self.domains.add(host);
     }
@@ -159,8 +160,9 @@ impl Engine {
         self.turn.back(stage);
     }
 
-    /// Queues some new URLs at once, so that what they need of the frontier is prefetched together.
-    /// The budget counts only if it `is_bounded`. Returns whether there was any new URL.
+    /// Queues some new URLs together, so that what they need of the frontier is prefetched
+    /// together. The turn's budget limits them only if `is_bounded` is true. Returns whether there
+    /// was any new URL.
     fn queue_batch(&mut self, is_bounded: bool) -> bool {
         let mut entries = std::mem::take(&mut self.admission.entries);
         entries.clear();
@@ -227,8 +229,8 @@ impl Engine {
     }
 }
 
-/// An entry of the seen test with this letter is no URL to queue: it marks the end of a redirect
-/// chain, which was fetched and is known from now on.
+/// The letter that marks an entry of the seen test as no URL to queue. Such an entry marks the end
+/// of a redirect chain, which was fetched and counts as known from now on.
 pub(super) const DONE: u8 = b'=';
 
 /// How a URL was found. It accompanies the URL through the seen test.

@@ -14,16 +14,17 @@ use crate::frontier::ServerId;
 use crate::url::UrlRef;
 use crate::url::scope::Scope;
 
-/// Which scope the queued URLs were checked against.
+/// The record of which scope the queued URLs were checked against.
 #[derive(Clone, Debug)]
 pub(in crate::engine) struct Rescope {
     /// The digest of the scope of this run.
     digest: String,
-    /// Whether some URLs were checked against another scope.
+    /// Whether some queued URLs were checked against another scope than that of this run.
     is_due: bool,
 }
 
-/// The mark in a checkpoint if the URLs were checked against several scopes.
+/// The mark that a checkpoint saves, instead of a digest, if its URLs were checked against several
+/// scopes.
 const MIXED: &str = "mixed";
 
 impl Rescope {
@@ -31,24 +32,27 @@ impl Rescope {
         Self { digest: format!("{:016x}", scope.digest()), is_due: false }
     }
 
-    /// Restores the mark of the scope that the restored URLs were checked against.
+    /// Restores what a checkpoint saved: the digest of the scope that its URLs were checked
+    /// against, or `MIXED`.
     pub(in crate::engine) fn restore(&mut self, digest: &str) {
         self.is_due = digest != self.digest;
     }
 
-    /// Whether URLs that leave their queues must be checked.
+    /// Returns whether URLs that leave their queues must be checked against the scope.
     pub(in crate::engine) fn is_due(&self) -> bool {
         self.is_due
     }
 
-    /// Returns the mark that a checkpoint saves.
+    /// Returns what a checkpoint saves: the digest of the scope that queued URLs were checked
+    /// against, or `MIXED`.
     pub(in crate::engine) fn mark(&self) -> String {
         if self.is_due { MIXED.to_owned() } else { self.digest.clone() }
     }
 }
 
 impl Engine {
-    /// Returns the outcome of a URL that leaves its queue and is out of scope.
+    /// Checks a URL that leaves its queue against the scope. Returns its outcome if it is out of
+    /// scope, else `None`.
     pub(in crate::engine) fn left_scope(&mut self, id: ServerId, item: &Item) -> Option<Outcome> {
         if item.found_as == SEED {
             return None;

@@ -17,17 +17,17 @@ use std::collections::BTreeMap;
 /// The number of redirects out of the scope that are reported one by one.
 const WARNINGS_MAX: u64 = 10;
 
-/// Redirects of seeds.
+/// The redirects of seeds: how many left the scope, and which extended it.
 #[derive(Clone, Debug, Default)]
 pub(in crate::engine) struct SeedRedirects {
     /// The number of seeds in this run that redirect out of the scope.
     left_scope: u64,
-    /// Seeds whose targets joined the scope, with these targets.
+    /// The seeds whose targets' hosts joined the scope: for each seed URL the target URL.
     joined: BTreeMap<String, String>,
 }
 
 impl SeedRedirects {
-    /// Reports a seed that redirects to `target`, out of the scope.
+    /// Reports a seed that redirects to `target`, which is out of scope for the reason `why`.
     pub(in crate::engine) fn left_scope(&mut self, url: &str, target: UrlRef<'_>, why: Rejection) {
         self.left_scope += 1;
         if self.left_scope <= WARNINGS_MAX {
@@ -39,20 +39,21 @@ impl SeedRedirects {
         }
     }
 
-    /// Notes a seed that redirects to `target`, which joined the scope.
+    /// Notes that the seed `url` redirects to `target`, whose host joined the scope.
     fn joined(&mut self, url: &str, target: &str) {
         log::info!("seed {url} redirects to {target}, whose host joins the scope");
         self.joined.insert(url.to_owned(), target.to_owned());
     }
 
-    /// Encodes the targets that joined the scope for a checkpoint, each as `SEED TARGET`.
+    /// Encodes the redirects whose targets joined the scope for a checkpoint. Each is given to
+    /// `push` as the text `SEED TARGET`.
     pub(in crate::engine) fn encode(&self, push: &mut dyn FnMut(&[u8])) {
         for (seed, target) in &self.joined {
             push(format!("{seed} {target}").as_bytes());
         }
     }
 
-    /// Decodes one of them.
+    /// Decodes one redirect that [`SeedRedirects::encode`] wrote, `SEED TARGET`, and adds it.
     pub(in crate::engine) fn decode(&mut self, piece: &[u8]) -> Result<(), Flaw> {
         let text = std::str::from_utf8(piece).map_err(|_| Flaw::Senseless)?;
         let (seed, target) = text.split_once(' ').ok_or(Flaw::Senseless)?;
@@ -61,7 +62,7 @@ impl SeedRedirects {
     }
 }
 
-/// Returns what would include a target in the scope.
+/// Returns a text for the operator: what would include a target in the scope, or what excludes it.
 fn fix_of(target: UrlRef<'_>, why: Rejection) -> String {
     match why {
         Rejection::Elsewhere => {
@@ -87,8 +88,8 @@ impl Admission {
         joins
     }
 
-    /// Adds the hosts to the scope that joined it in an earlier run, if their seeds are still
-    /// seeds.
+    /// Adds the hosts to the scope that joined it in an earlier run, because seeds redirect to
+    /// them. A host whose seed is no longer a seed (`is_seed`) is left out.
     pub(in crate::engine) fn join_again(&mut self, is_seed: impl Fn(&str) -> bool) {
         for (seed, target) in &self.seed_redirects.joined {
             let urls = (Url::parse(seed), Url::parse(target));
@@ -100,7 +101,7 @@ impl Admission {
         }
     }
 
-    /// The redirects of seeds.
+    /// Returns the record of the redirects of seeds.
     pub(in crate::engine) fn seed_redirects(&mut self) -> &mut SeedRedirects {
         &mut self.seed_redirects
     }

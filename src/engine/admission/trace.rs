@@ -10,23 +10,24 @@ use crate::ground::disk::{Disk, Error};
 use crate::seen::trace::{Link, Page, Writer};
 use crate::url::{Fingerprint, Fingerprinter, UrlRef};
 
-/// The buffer is written when it holds so many bytes.
+/// The number of buffered bytes from which the buffer is written to disk.
 const APPEND_BYTES: usize = 256 << 10;
 
 /// A trace that is being written.
 #[derive(Debug)]
 pub(in crate::engine) struct Trace {
     writer: Writer,
-    /// The name of its file.
+    /// The name of the trace's file.
     name: String,
     hasher: Fingerprinter,
-    /// The host of the last link with its hash: most links lead to the same host as the one before.
+    /// The host of the last link, and its hash. It is kept since most links lead to the same host
+    /// as the link before.
     last: (Box<str>, u32),
 }
 
 impl Trace {
-    /// Begins a new file: `trace`, or the first of `trace-2`, `trace-3` and so on that doesn't
-    /// exist.
+    /// Begins a new trace file: `trace`, or the first of `trace-2`, `trace-3` and so on that
+    /// doesn't exist.
     pub(super) fn begin(hasher: Fingerprinter, disk: &mut dyn Disk) -> Result<Self, Error> {
         let mut name = "trace".to_owned();
         let mut number = 1_u64;
@@ -45,7 +46,7 @@ impl Trace {
         self.last.1
     }
 
-    /// Adds a link of the page that was begun.
+    /// Adds a link to the trace, found on the page that was begun last.
     pub(in crate::engine) fn link(&mut self, url: UrlRef<'_>, fingerprint: Fingerprint) {
         let host = self.host(url.host());
         self.writer.link(&Link { fingerprint, host });
@@ -58,7 +59,7 @@ fn hash(hasher: Fingerprinter, host: &str) -> u32 {
 }
 
 impl Engine {
-    /// Begins a page in the trace, if there is one.
+    /// Begins a page in the trace, if there is a trace.
     pub(in crate::engine) fn trace_page(&mut self, fetch: &Fetch) {
         if self.admission.trace.is_none() {
             return;
@@ -73,7 +74,7 @@ impl Engine {
         trace.writer.begin(&Page { time_us, server: server.0, host, busy, parked });
     }
 
-    /// Ends the page. Writes the buffer if it holds enough.
+    /// Ends the page in the trace. Writes the buffer to disk if it holds enough.
     pub(in crate::engine) fn end_traced_page(&mut self) {
         if let Some(trace) = &mut self.admission.trace {
             trace.writer.end();
@@ -83,15 +84,16 @@ impl Engine {
         }
     }
 
-    /// Writes the buffer to disk.
+    /// Writes the buffer of the trace to disk.
     pub(in crate::engine) fn write_trace(&mut self) {
         let trace = self.admission.trace.as_mut();
         let Some(trace) = trace.filter(|it| !it.writer.bytes().is_empty()) else { return };
         match self.storage.disk().append(&trace.name, trace.writer.bytes()) {
             Ok(()) => trace.writer.clear(),
             Err(error) => {
-                // The file is whole so far, and would not be with a gap, so the trace ends here. A
-                // full disk takes no bytes: the buffer is written after the pause.
+                // The file is complete so far, and would not be with a gap, so after an error the
+                // trace ends here. But a full disk takes no bytes: the buffer is written after the
+                // pause.
                 if !error.is_full() {
                     self.admission.trace = None;
                 }

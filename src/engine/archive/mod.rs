@@ -1,7 +1,7 @@
 //! The archive: fetches are recorded here, and replies are read back when a crawl resumes.
 //!
-//! This part owns the WARC files with their index, the crawl log, and the replies that are still to
-//! be read back.
+//! This part of the engine owns the WARC files with their index, the crawl log, and the replies
+//! that are still to be read back.
 //!
 //! Laws: at most one job of the archive is in progress; the last one closes its files. A capture
 //! that is durable is not fetched again after a restart.
@@ -23,7 +23,7 @@ pub(super) use record::{LogFacts, cut_as, units_max};
 use replay::Replays;
 pub(super) use verify::verify;
 
-/// The archive with the crawl log, and the replies that are to be read back.
+/// The archive with the crawl log, and the replies in it that are to be read back.
 #[derive(Debug)]
 pub(super) struct Archive {
     store: Store,
@@ -35,10 +35,10 @@ pub(super) struct Archive {
 }
 
 impl Archive {
-    /// Opens the archive, which is complete before the position `durable`.
+    /// Opens the archive. Before the position `durable` it is known to be complete.
     ///
     /// # Errors
-    /// Its files can't be written.
+    /// The files of the archive can't be written.
     pub(super) fn open(
         durable: Position,
         settings: &Settings,
@@ -46,7 +46,7 @@ impl Archive {
         now: Now,
     ) -> Result<Self, Error> {
         let (own, identity) = (settings.store.clone(), settings.archive_identity());
-        // The random ids of records are drawn from it.
+        // The random ids of records are drawn from this seed.
         let (seed, _) = settings.fingerprint_key.split_first_chunk().expect("16 bytes");
         let seed = u64::from_le_bytes(*seed);
         let store = Store::open_since(durable, own, identity, seed, disk, now.unix);
@@ -55,34 +55,34 @@ impl Archive {
         Ok(Self { store, is_syncing: false, request: Vec::new(), replays })
     }
 
-    /// The archive's files.
+    /// Returns the archive's files.
     pub(super) fn store(&self) -> &Store {
         &self.store
     }
 
-    /// The archive's files, for writing.
+    /// Returns the archive's files, for writing.
     pub(super) fn store_mut(&mut self) -> &mut Store {
         &mut self.store
     }
 
-    /// Whether a job of the store is in progress.
+    /// Returns whether a job of the store is in progress.
     pub(super) fn is_syncing(&self) -> bool {
         self.is_syncing
     }
 
-    /// The replies to be read back.
+    /// Returns the replies to be read back.
     pub(super) fn replays(&self) -> &Replays {
         &self.replays
     }
 
-    /// The replies to be read back, for changes, together with the files that they are in.
+    /// Returns the replies to be read back, for changes, together with the files that they are in.
     pub(super) fn replays_mut(&mut self) -> (&mut Replays, &Store) {
         (&mut self.replays, &self.store)
     }
 }
 
 impl Engine {
-    /// The counters of the archive.
+    /// Returns the counters of the archive.
     pub fn archive(&self) -> Totals {
         self.archive.store.totals()
     }
@@ -94,8 +94,8 @@ impl Engine {
         self.checked(synced);
     }
 
-    /// Hands out the archive's last job, even after a fatal error: what can be made durable still
-    /// is.
+    /// Hands out the archive's last job, which closes its files. This happens even after a fatal
+    /// error, since what can be made durable still should be.
     pub(super) fn close_store(&mut self) {
         self.write_trace();
         let stage = self.turn.enter(Stage::Store, 0);
@@ -117,19 +117,19 @@ impl Engine {
         }
     }
 
-    /// Whether the archive may have its next job.
+    /// Returns whether the next job of the archive may be handed out now.
     fn may_sync(&self) -> bool {
         !self.shutdown.is_settling() && !self.archive.is_syncing && self.storage.is_usable()
     }
 
-    /// When the archive's next job is due; `None` near the end of the crawl, when only the last
-    /// checkpoint starts one.
+    /// Returns when the archive's next job is due. Returns `None` near the end of the crawl, when
+    /// only the last checkpoint starts one.
     pub(super) fn sync_deadline(&self) -> Option<Instant> {
         let crawls = !self.shutdown.is_closing();
         self.archive.store.next_sync().filter(|_| crawls && self.may_sync())
     }
 
-    /// Hands out the archive's next job, due or not.
+    /// Hands out the archive's next job, even if it is not due.
     pub(super) fn sync_store(&mut self) {
         if !self.may_sync() {
             return;

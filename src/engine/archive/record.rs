@@ -18,11 +18,11 @@ use crate::url::UrlRef;
 use smallvec::SmallVec;
 use std::time::Duration;
 
-/// The cost of compressing a byte, in units.
+/// The cost of compressing one byte, in units of work (see `ledger`).
 const GZIP_WEIGHT: usize = 6;
 
-/// What the crawl log needs of a fetch after its reply is freed: the line of a page is written when
-/// its links have been found.
+/// What the crawl log needs of a fetch after its reply is freed. The line of a page is written only
+/// when its links have been found.
 #[derive(Debug)]
 pub(in crate::engine) struct LogFacts {
     pub(in crate::engine) outcome: Outcome,
@@ -32,14 +32,14 @@ pub(in crate::engine) struct LogFacts {
     took: Duration,
     /// The length of the reply in bytes, if any was received.
     size: Option<u64>,
-    /// The Content-Type as received.
+    /// The Content-Type field as received.
     mime: SmallVec<[u8; 40]>,
     /// Whether the head has lines that were skipped.
     is_odd: bool,
     receipt: Option<Receipt>,
 }
 
-/// A fetch that is to be recorded.
+/// A fetch that is to be recorded in the archive.
 pub(super) struct Attempt<'a> {
     pub(super) fetch: &'a Fetch,
     pub(super) reply: &'a Reply,
@@ -55,7 +55,8 @@ impl<'a> Attempt<'a> {
         std::str::from_utf8(value).ok()
     }
 
-    /// Whether it goes to the archive: complete replies do, and truncated ones that WARC can mark.
+    /// Returns whether the fetch goes to the archive: complete replies do, and truncated ones for
+    /// which WARC has a mark.
     fn is_kept(&self) -> bool {
         let whole = matches!(self.outcome, Outcome::Status(_));
         self.head.is_some() && (whole || truncation(self.outcome).is_some())
@@ -85,8 +86,8 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    /// Returns what the log needs of a fetch that took so long; `conn` is the number of its
-    /// connection.
+    /// Returns what the crawl log needs of a fetch. `conn` is the number of its connection, and
+    /// `took` is how long it took.
     pub(super) fn log_facts(&self, id: ServerId, conn: Option<u64>, took: Duration) -> LogFacts {
         let mime = self.head.and_then(|head| head.field(self.reply.head(), "content-type"));
         LogFacts {
@@ -103,9 +104,9 @@ impl<'a> Attempt<'a> {
 }
 
 impl Engine {
-    /// Archives a fetch if `is_last` says that no other try follows. Its line is written later.
-    /// Returns `None` if the disk is full: then nothing is written, and the fetch must count as not
-    /// done.
+    /// Archives a fetch if `is_last` says that no other try follows. The fetch's line in the crawl
+    /// log is written later. Returns `None` if the disk is full: then nothing is written, and the
+    /// fetch must count as not done.
     pub(in crate::engine) fn record(
         &mut self,
         slot: u32,
@@ -137,8 +138,8 @@ impl Engine {
         Some(facts)
     }
 
-    /// Writes the line of a fetch, which is the last step of its processing. `sitemaps` are those
-    /// that a robots.txt names.
+    /// Writes the crawl-log line of a fetch, which is the last step of its processing. If the fetch
+    /// is one of a robots.txt, `sitemaps` are those that the file names.
     pub(in crate::engine) fn write_line(
         &mut self,
         fetch: &Fetch,
@@ -177,14 +178,14 @@ impl Engine {
             evidence: fetch.evidence.as_ref().map(|evidence| &*evidence.bytes),
         };
         let noted = self.archive.store.note(&line, self.storage.disk());
-        // A line that could not be written waits in memory.
+        // If the line could not be written, it waits in memory.
         self.checked(noted);
         self.turn.back(stage);
     }
 
-    /// Writes the line of a URL that was not requested. The pair holds the letter of how it was
-    /// found, and the number of redirects that led to it. Of `line`, the time, the path and the
-    /// hops are set here.
+    /// Writes the crawl-log line of a URL that was not requested. The pair holds the letter for how
+    /// the URL was found, and the number of redirects that led to it. The time, path and hops of
+    /// `line` are set here.
     fn log(&mut self, (found_as, hops): (u8, u8), line: Line<'_>) {
         let stage = self.turn.enter(Stage::Store, 0);
         let path = hop_path(found_as, hops);
@@ -194,14 +195,15 @@ impl Engine {
         self.turn.back(stage);
     }
 
-    /// Counts and logs a try of a queued URL that ended before its request.
+    /// Counts and logs a try of a queued URL that ended before its request was sent.
     pub(in crate::engine) fn note_attempt(&mut self, id: ServerId, item: &Item, outcome: Outcome) {
         self.counts.outcome(outcome);
         let status = outcome.verdict().code;
         self.log_item(id, item, Line { status, reason: reason(outcome), ..Line::default() });
     }
 
-    /// Writes the line of a URL whose record can't be read back, so that it is fetched again.
+    /// Writes the crawl-log line of a URL whose record can't be read back from the archive, so that
+    /// the URL is fetched again.
     pub(in crate::engine) fn log_not_replayed(&mut self, id: ServerId, item: &Item, why: &str) {
         let annotations = &["notReadBack"];
         self.log_item(id, item, Line { annotations, reason: Some(why), ..Line::default() });
@@ -221,9 +223,9 @@ impl Engine {
         self.log((item.found_as, item.hops), line);
     }
 
-    /// Writes the line of a URL that is in no queue and was not requested. `how` holds the letter
-    /// of how it, or the first URL of its `chain`, was found, and the number of redirects from
-    /// there.
+    /// Writes the crawl-log line of a URL that is in no queue and was not requested. `how` holds a
+    /// letter and a number: how the URL, or the first URL of its redirect `chain`, was found, and
+    /// how many redirects led from there to it.
     pub(in crate::engine) fn log_unasked(
         &mut self,
         url: UrlRef<'_>,
@@ -245,12 +247,12 @@ impl Engine {
     }
 }
 
-/// The cost of archiving a byte, in units.
+/// Returns the cost of archiving one byte, in units of work (see `ledger`).
 fn weight(settings: &Settings) -> usize {
     if settings.store.gzip_level > 0 { GZIP_WEIGHT } else { 1 }
 }
 
-/// The maximum cost of archiving a reply, in units.
+/// Returns the maximum cost of archiving one reply, in units of work (see `ledger`).
 pub(in crate::engine) fn units_max(settings: &Settings) -> usize {
     let reply = &settings.reply;
     let body_bytes = reply.body_bytes_max.saturating_add(reply.framing_bytes_max);
@@ -258,7 +260,7 @@ pub(in crate::engine) fn units_max(settings: &Settings) -> usize {
     weight(settings).saturating_mul(bytes.saturating_add(reply.head_bytes_max))
 }
 
-/// Returns the annotations of a line, in Heritrix's words where it has one.
+/// Returns the annotations of a crawl-log line. Where Heritrix has a word for one, it is that word.
 fn annotations<'a>(fetch: &Fetch, facts: &LogFacts, tries: &'a str) -> SmallVec<[&'a str; 4]> {
     let mut words: SmallVec<[&'a str; 4]> = fetch.notes.iter().copied().collect();
     if !tries.is_empty() {
@@ -274,12 +276,13 @@ fn annotations<'a>(fetch: &Fetch, facts: &LogFacts, tries: &'a str) -> SmallVec<
     words
 }
 
-/// Returns the reason in a line. A reply has none, since its status says it.
+/// Returns the reason that a crawl-log line gives for an outcome. A reply has none, since its
+/// status says it.
 fn reason(outcome: Outcome) -> Option<&'static str> {
     outcome.status().is_none().then(|| outcome.name())
 }
 
-/// Returns how WARC marks a reply as truncated, if it is.
+/// Returns the WARC mark for a reply that was truncated with this outcome; `None` if it was not.
 fn truncation(outcome: Outcome) -> Option<Truncated> {
     match outcome {
         Outcome::BodyTooLarge => Some(Truncated::Length),
@@ -298,7 +301,7 @@ fn truncation_of(shortfall: Shortfall) -> Truncated {
     }
 }
 
-/// The name of a short body in annotations and counts.
+/// Returns the name of a body that ended early, in annotations and counts.
 pub(in crate::engine) fn cut_as(shortfall: Shortfall) -> &'static str {
     annotation(truncation_of(shortfall))
 }
@@ -312,10 +315,11 @@ fn annotation(truncated: Truncated) -> &'static str {
     }
 }
 
-/// The hop path of a URL: the letter of how it was found, then one for each redirect. A seed has no
-/// letter.
+/// Returns the hop path of a URL: the letter for how it was found, then one letter for each
+/// redirect. A seed has no letter of its own.
 fn hop_path(found_as: u8, hops: u8) -> SmallVec<[u8; 16]> {
-    // A redirect's own letter is among the hops. A refresh has the same letter, but no hops.
+    // If the URL was found by a redirect, that redirect is among the hops, so it has no further
+    // letter. A `Refresh` field has the same letter, but is not counted among the hops.
     let own = Some(found_as).filter(|letter| *letter != SEED && (*letter != REDIRECT || hops == 0));
     own.into_iter().chain(std::iter::repeat_n(REDIRECT, hops.into())).collect()
 }

@@ -1,9 +1,10 @@
 //! Replies archived since the checkpoint that a crawl resumed from: they are read back instead of
 //! fetched again, even while their servers rest.
 //!
-//! A capture is read back when its URL *comes up*, since the crawl needs the depth of the URL and
-//! how it was found. URLs that wait in the checkpoint's queues are claimed off them when the crawl
-//! resumes, or when they are read from disk. URLs that pages lead to later are not queued: see
+//! A capture (an archived reply) is read back when its URL *comes up*, which means that the URL
+//! would now be queued or requested: the crawl needs the depth of the URL and how it was found.
+//! URLs that wait in the checkpoint's queues are claimed off them when the crawl resumes, or when
+//! they are read from disk. URLs that pages lead to later are not queued: see
 //! [`Engine::claim_capture`]. No visit begins before the captures whose URLs are in memory are
 //! processed.
 //!
@@ -29,43 +30,46 @@ use std::collections::VecDeque;
 /// The captures that are still to be read back.
 #[derive(Debug, Default)]
 pub(in crate::engine) struct Replays {
-    /// Captures whose URLs have not come up, by the hashes of their keys, in the order in which
-    /// they were archived. A page may have several, as the hops of redirect chains.
+    /// The captures whose URLs have not come up, by the hashes of their deduplication keys, in the
+    /// order in which they were archived. One URL may have several captures, as a hop of several
+    /// redirect chains.
     unclaimed: Map<u64, VecDeque<Unclaimed>>,
     /// The number of captures in `unclaimed`.
     unclaimed_len: usize,
-    /// Servers whose queues may hold URLs of captures in `unclaimed`, with the maximum number.
+    /// The servers whose queues may hold URLs of captures in `unclaimed`, each with the maximum
+    /// number of such URLs.
     to_scan: VecDeque<(ServerId, usize)>,
-    /// Servers to scan whose next URL is still on disk, with the same number.
+    /// The servers of `to_scan` whose next URL is still on disk, with the same numbers.
     on_disk: Vec<(ServerId, usize)>,
-    /// Captures with their URLs, in the order in which these came up.
+    /// The captures whose URLs came up, with these URLs, in the order in which they came up.
     queue: VecDeque<Claimed>,
-    /// The capture that is being read.
+    /// The capture that is being read, if any.
     reading: Option<Box<Reading>>,
-    /// The number of captures when the crawl resumed.
+    /// The number of captures to read back when the crawl resumed.
     listed: usize,
 }
 
-/// A capture whose URL has not come up.
+/// A capture whose URL has not come up in this run.
 #[derive(Debug)]
 struct Unclaimed {
-    /// The hash of its URL.
+    /// The hash of the capture's URL.
     url: Fingerprint,
     kept: Kept,
-    /// The server of its URL, if it was known when captures were listed.
+    /// The server of the capture's URL, if that server was known when captures were listed.
     server: Option<ServerId>,
 }
 
-/// The maximum number of URLs that are set aside to find those of captures behind them. These were
-/// in flight or waited for a retry when the crawl stopped.
+/// The maximum number of URLs of one queue that are taken out to look at the URLs behind them. Such
+/// URLs have no capture: they were in flight or waited for a retry when the crawl stopped.
 const ASIDE_MAX: usize = 64;
-/// While so many captures wait to be read, no more URLs are claimed off queues.
+/// The number of captures waiting to be read at which no more URLs are claimed off queues.
 const QUEUE_MAX: usize = 1_000;
-/// The cost of examining a URL, in units.
+/// The cost of examining a queued URL, in units of work (see `ledger`).
 const SCAN_UNITS: usize = 500;
 
 impl Replays {
-    /// Adds a capture, with the hashes of the key and of the URL, and the server if it is known.
+    /// Adds a capture: the hashes of its deduplication key and of its URL, its place in the
+    /// archive, and its server if that is known.
     pub(in crate::engine) fn add(
         &mut self,
         (key, url): (Fingerprint, Fingerprint),
@@ -79,8 +83,8 @@ impl Replays {
         self.unclaimed_len += 1;
     }
 
-    /// Takes out the first capture of a URL. For a page that may also be one of another URL with
-    /// the same key.
+    /// Takes out the first capture of a URL. If the URL is a page (`is_page`), the capture may also
+    /// be that of another URL with the same key.
     fn find(&mut self, key: Fingerprint, url: Fingerprint, is_page: bool) -> Option<Unclaimed> {
         let waiting = self.unclaimed.get_mut(&key.0)?;
         let own = waiting.iter().position(|other| other.url == url);
@@ -92,7 +96,7 @@ impl Replays {
         Some(found)
     }
 
-    /// Begins to scan the queues, when all captures are listed.
+    /// Begins to scan the queues for the URLs of captures. Called when all captures are listed.
     pub(in crate::engine) fn begin(&mut self) {
         self.listed = self.unclaimed_len;
         let mut servers: Map<ServerId, usize> = Map::default();
@@ -104,27 +108,28 @@ impl Replays {
         self.to_scan = servers.into();
     }
 
-    /// Whether no capture is left.
+    /// Returns whether no capture is left to be read back.
     pub(in crate::engine) fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The number of captures left.
+    /// Returns the number of captures left to be read back.
     pub(in crate::engine) fn len(&self) -> usize {
         self.unclaimed_len + self.queue.len() + usize::from(self.reading.is_some())
     }
 
-    /// Whether captures whose URLs are in memory are still to be processed.
+    /// Returns whether captures are left whose URLs are in memory, so that they can be processed
+    /// now.
     pub(in crate::engine) fn is_active(&self) -> bool {
         self.reading.is_some() || !self.queue.is_empty() || !self.to_scan.is_empty()
     }
 
-    /// The captures whose URLs came up, and are in no queue.
+    /// Returns the captures whose URLs came up. These URLs are in no queue.
     pub(in crate::engine) fn claimed(&self) -> impl Iterator<Item = &Claimed> {
         self.reading.iter().map(|reading| &reading.claimed).chain(&self.queue)
     }
 
-    /// Appends all captures that are left, a frame each.
+    /// Appends all captures that are left to `out`, each as a frame.
     pub(in crate::engine) fn encode(&self, out: &mut Vec<u8>) {
         let claimed = self.claimed().map(|it| (it.prints, &it.kept, Some(it.server)));
         let unclaimed = self.unclaimed.iter().flat_map(|(key, unclaimed)| {
@@ -142,8 +147,8 @@ impl Replays {
 }
 
 impl Engine {
-    /// Takes the capture of a URL, if there is one, to read it back. Returns whether there is: then
-    /// the URL must not be queued. `item` makes the item of the URL.
+    /// Takes the capture of a URL, if there is one, to read it back. Returns `true` if there is:
+    /// then the URL must not be queued. `item` makes the item that the URL would be queued as.
     pub(in crate::engine) fn claim_capture(
         &mut self,
         server: ServerId,
@@ -162,8 +167,9 @@ impl Engine {
         true
     }
 
-    /// The same for the URL at the head of the queue of a server under visit, which is taken off if
-    /// there is a capture.
+    /// Takes the capture of the URL at the head of a queue, if there is one, to read it back, and
+    /// takes the URL off the queue. The server must be under visit. Returns whether there was a
+    /// capture.
     pub(in crate::engine) fn claim_capture_at_head(&mut self, id: ServerId) -> bool {
         if self.archive.replays.unclaimed.is_empty() {
             return false;
@@ -185,14 +191,14 @@ impl Engine {
         is_kept
     }
 
-    /// The number of captures read back so far and of those to be read back; `None` when no more
-    /// can be read now.
+    /// Returns how many captures were read back so far, and how many there are to read back in all;
+    /// `None` when no more can be read now.
     pub fn reread(&self) -> Option<(usize, usize)> {
         let (left, listed) = (self.archive.replays.len(), self.archive.replays.listed);
         self.archive.replays.is_active().then_some((listed.saturating_sub(left), listed))
     }
 
-    /// Reads some captures back, within the turn's budget.
+    /// Reads some captures back from the archive, within the turn's budget.
     pub(in crate::engine) fn work_replays(&mut self) {
         while self.archive.replays.is_active() && self.may_reread() {
             if self.archive.replays.reading.is_some() {
@@ -208,8 +214,8 @@ impl Engine {
         }
     }
 
-    /// Whether captures may be read back now. A wanted checkpoint comes first, since it waits until
-    /// no page is being processed.
+    /// Returns whether captures may be read back now. A wanted checkpoint comes first, since it
+    /// waits until no page is being processed.
     pub(in crate::engine) fn may_reread(&self) -> bool {
         let is_over = self.wire.is_over() && self.archive.replays.reading.is_none();
         !self.is_stopping()
@@ -221,8 +227,8 @@ impl Engine {
             && !self.checkpoints.as_ref().is_some_and(Checkpoints::is_wanted)
     }
 
-    /// Stops reading back because the crawl ends. The capture that is being read waits for the next
-    /// run.
+    /// Stops reading captures back because the crawl ends. The capture that is being read waits for
+    /// the next run.
     pub(in crate::engine) fn stop_rereading(&mut self) {
         if let Some(reading) = self.archive.replays.reading.take() {
             let claimed = reading.release(self.wire.pool());
@@ -230,8 +236,8 @@ impl Engine {
         }
     }
 
-    /// Takes URLs with captures off the queue of one server. URLs before them are set aside and
-    /// given back.
+    /// Takes URLs that have captures off the queue of one server. URLs before them without a
+    /// capture are set aside, and put back afterwards.
     fn scan_queue(&mut self) {
         let Some((id, mut left)) = self.archive.replays.to_scan.pop_front() else { return };
         if !self.backlog.open_queue(id, self.turn.at()) {
@@ -273,7 +279,7 @@ impl Engine {
         self.archive.replays.to_scan.extend(read);
     }
 
-    /// Continues with the capture that is being read.
+    /// Continues to read the capture that is being read back.
     fn read_some(&mut self) {
         let Some(mut reading) = self.archive.replays.reading.take() else { return };
         let (units, done) = reading.step(self.storage.disk_ref(), self.wire.pool());
@@ -285,7 +291,7 @@ impl Engine {
         }
     }
 
-    /// Queues the URL of a capture that can't be read, so that it is fetched.
+    /// Queues the URL of a capture that can't be read, so that the URL is fetched.
     fn not_replayed(&mut self, claimed: Claimed, why: &str) {
         let Claimed { server, item, .. } = claimed;
         let url = self.backlog.origin(server).url_of(&item.target);

@@ -3,7 +3,7 @@
 //!
 //! Laws: a step does a bounded amount of work. The bytes held are charged to the pool like those of
 //! any reply.
-//! Cost: a copy of the reply, beside its decompression.
+//! Cost: a copy of the reply, in addition to its decompression.
 
 use super::record::Attempt;
 use crate::engine::Engine;
@@ -18,20 +18,20 @@ use crate::store::{self, Kept, Reread, Step, Truncated};
 use crate::url::Fingerprint;
 use std::time::Duration;
 
-/// The maximum number of bytes that a step parses.
+/// The maximum number of bytes of a reply that a step parses.
 const STEP_BYTES: usize = 128 << 10;
 
-/// A capture with its URL, which is in no queue.
+/// A capture (an archived reply) to be read back, with its URL, which is in no queue.
 #[derive(Debug)]
 pub(in crate::engine) struct Claimed {
     pub(in crate::engine) server: ServerId,
     pub(in crate::engine) item: Item,
-    /// The hashes of the key and of the URL of the capture.
+    /// The hashes of the deduplication key and of the URL of the capture.
     pub(in crate::engine) prints: (Fingerprint, Fingerprint),
     pub(in crate::engine) kept: Kept,
 }
 
-/// A capture that is being read.
+/// A capture that is being read back from the archive.
 #[derive(Debug)]
 pub(in crate::engine) struct Reading {
     pub(in crate::engine) claimed: Claimed,
@@ -50,7 +50,7 @@ enum Stage {
     First(Parse, Reader),
 }
 
-/// A reply that is being parsed.
+/// A reply from the archive that is being parsed.
 #[derive(Debug, Default)]
 struct Parse {
     bytes: Vec<u8>,
@@ -60,7 +60,7 @@ struct Parse {
     reply: Reply,
 }
 
-/// The reply and its outcome, or why it can't be read.
+/// The result of reading a capture back: the reply and its outcome, or why it can't be read.
 type ReadResult = Result<(Reply, Outcome), String>;
 
 impl Reading {
@@ -71,7 +71,8 @@ impl Reading {
         Self { claimed, limits: limits.clone(), stage: Stage::Records(records), own: None, reader }
     }
 
-    /// Continues to read. Returns the units of work, and the result if it is known.
+    /// Continues to read the capture. Returns the work done, in units (see `ledger`), and the
+    /// result once it is known.
     pub(super) fn step(&mut self, disk: &dyn Disk, pool: &mut Pool) -> (usize, Option<ReadResult>) {
         match &mut self.stage {
             Stage::Records(records) => {
@@ -126,7 +127,8 @@ impl Reading {
         }
     }
 
-    /// Frees the memory and stops reading; the capture can be read from the start another time.
+    /// Frees the memory of the reply and stops reading. The capture is returned, and can be read
+    /// again from its start.
     pub(in crate::engine) fn release(self, pool: &mut Pool) -> Claimed {
         self.own.into_iter().for_each(|(reply, _)| reply.release(pool));
         match self.stage {
@@ -141,7 +143,7 @@ fn no_reply() -> String {
     "there is no reply in its record".to_owned()
 }
 
-/// The outcome of a reply that was truncated for this reason.
+/// Returns the outcome of a reply with this status that was archived as truncated for this reason.
 fn cut_short(status: u16, why: Truncated) -> Outcome {
     match why {
         Truncated::Length => Outcome::BodyTooLarge,
@@ -156,8 +158,9 @@ impl Parse {
         Self { bytes, start: 0, window: STEP_BYTES, reply: Reply::default() }
     }
 
-    /// Parses some more. Returns the number of bytes parsed, and at the end the outcome; `None`
-    /// inside if the bytes are no reply.
+    /// Parses some more of the reply. Returns the number of bytes parsed, and what was found:
+    /// `None` if there is more to parse, `Some(None)` if the bytes are no reply, and `Some` with
+    /// the outcome at the end of the reply.
     fn parse_some(
         &mut self,
         reader: &mut Reader,

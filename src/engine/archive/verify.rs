@@ -14,9 +14,9 @@ use std::collections::BTreeMap;
 /// The name under which lost captures are counted.
 const ARCHIVE_LOST: &str = "archive-lost";
 
-/// The maximum number of lost captures that are logged one by one.
+/// The maximum number of lost captures that are logged one by one; the others are only counted.
 const NAMED_MAX: u64 = 10;
-/// With more files than this, the progress is logged.
+/// The number of WARC files above which the progress of the verification is logged.
 const QUICK_FILES: usize = 10;
 
 /// The findings of a verification, by WARC file.
@@ -30,7 +30,8 @@ pub(in crate::engine) struct Checked {
     named: u64,
 }
 
-/// Verifies the archive; all of it if the state is rebuilt from it.
+/// Verifies the archive. If the state is rebuilt from it, all files are checked; else the check of
+/// older WARC files is limited by `store.verify_bytes_max`.
 pub(in crate::engine) fn verify(
     settings: &Settings,
     durable: Position,
@@ -54,12 +55,15 @@ pub(in crate::engine) fn verify(
 }
 
 impl Engine {
-    /// Counts the lost captures that a verification found. A rebuild fetches them again.
+    /// Adds the lost captures that a verification found to the counters, except if the state is
+    /// rebuilt: then they are fetched again.
     pub(in crate::engine) fn count_lost(&mut self, checked: Checked, rebuilt: bool) {
         let known = &mut self.counts.archive_damaged;
         let before = known.clone();
         for (file, found) in &checked.sound {
-            // The file was restored from a copy, unless exactly whole records were cut out of it.
+            // The file is undamaged, and as many index lines as captures were lost could be
+            // restored from it: it was replaced by a copy, unless exactly whole records were cut
+            // out of it.
             if known.get(file).is_some_and(|lost| lost <= found) {
                 known.remove(file);
             }
@@ -111,7 +115,7 @@ impl Checked {
     }
 }
 
-/// The final name of a WARC file.
+/// Returns the final name of a WARC file.
 fn closed(warc: &str) -> String {
     warc.strip_suffix(OPEN).unwrap_or(warc).to_owned()
 }

@@ -4,9 +4,9 @@ use super::manifest::Manifest;
 use crate::ground::disk::{Disk, Error};
 use std::fmt;
 
-/// A job of a checkpoint, which runs on a side thread.
+/// A job of a checkpoint, which the world runs on a side thread.
 pub struct StateJob {
-    /// The job's own handle of the disk.
+    /// The disk handle that this job alone uses.
     pub(super) disk: Box<dyn Disk>,
     pub(super) task: Task,
 }
@@ -19,7 +19,7 @@ pub(super) enum Task {
     Remove(Vec<String>),
 }
 
-/// The result of a [`StateJob`].
+/// The result of a [`StateJob`], with which the engine continues.
 #[derive(Debug)]
 pub struct StateDone {
     pub(super) published: bool,
@@ -33,7 +33,7 @@ impl fmt::Debug for StateJob {
 }
 
 impl StateJob {
-    /// Runs the job.
+    /// Runs the job. It blocks until the disk is done.
     pub fn run(mut self) -> StateDone {
         let published = matches!(self.task, Task::Publish(..));
         StateDone { published, result: self.work() }

@@ -16,12 +16,12 @@ use crate::ground::time::UnixTime;
 use crate::store::Position;
 use serde::{Deserialize, Serialize};
 
-/// The name of the file.
+/// The name of the manifest file, relative to the job directory.
 pub(in crate::engine) const NAME: &str = "state/checkpoint";
-/// The name of the file while it is being written.
+/// The name of the manifest file while it is being written, before it is renamed.
 const NEW: &str = "state/checkpoint.new";
 const MAGIC: &str = "sted checkpoint";
-/// A longer file is not a manifest.
+/// The maximum length of a manifest, in bytes. A longer file is damaged.
 const BYTES_MAX: u64 = 64 << 20;
 
 /// The contents of the manifest.
@@ -32,33 +32,35 @@ pub(in crate::engine) struct Manifest {
     pub(in crate::engine) format: u16,
     /// The number of the checkpoint in this job. Number 0 was published before the crawl began.
     pub(in crate::engine) number: u64,
-    /// When it was written, in seconds, UTC.
+    /// When the checkpoint was written (UTC, to the second).
     pub(in crate::engine) written: String,
     /// Whether the crawl was stopped in order, and has not been resumed since.
     pub(in crate::engine) clean: bool,
-    /// Whether there was nothing left to fetch.
+    /// Whether the crawl had nothing left to fetch.
     pub(in crate::engine) finished: bool,
     /// Whether the state is being rebuilt from the archive, of which an unknown part is durable.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(in crate::engine) rebuilt: bool,
     /// The key of the crawl's fingerprints, in hexadecimal digits.
     pub(in crate::engine) key: String,
-    /// The serial number of the WARC file that was being written. All captures before this position
-    /// are included in the checkpoint.
+    /// The serial number of the WARC file that was being written. All captures before the position
+    /// that this and `archive_offset` give are included in the checkpoint.
     pub(in crate::engine) archive_serial: u32,
-    /// The position within that WARC file, in bytes.
+    /// The position within the WARC file of `archive_serial`, in bytes.
     pub(in crate::engine) archive_offset: u64,
-    /// The name of the file with the state that was in memory; `None` before the first snapshot.
+    /// The name of the snapshot, the file with the state that was in memory; `None` before the
+    /// first snapshot.
     pub(in crate::engine) snapshot: Option<String>,
     /// The digest of the scope that the queued URLs were checked against.
     #[serde(default)]
     pub(in crate::engine) scope: String,
-    /// All files of the state, with their valid lengths.
+    /// All files of the state with their valid lengths, in bytes. Anything beyond these lengths is
+    /// ignored.
     pub(in crate::engine) files: Vec<(String, u64)>,
 }
 
 impl Manifest {
-    /// Returns the manifest of a crawl that has not begun, which makes its job resumable.
+    /// Returns the manifest of a crawl that has not begun. Publishing it makes the job resumable.
     pub(in crate::engine) fn first(key: [u8; 16], now: UnixTime) -> Self {
         let written = now.civil().to_seconds();
         Self { format: FORMAT, written, key: digits_of(key), ..Self::default() }
@@ -73,22 +75,24 @@ impl Manifest {
         Position { serial: self.archive_serial, offset: self.archive_offset }
     }
 
-    /// The position before which the archive is durable.
+    /// Returns the position before which the archive is durable.
     pub(in crate::engine) fn durable(&self) -> Position {
         match (self.rebuilt, self.clean) {
             (true, _) => Position::END,
-            // All files were closed, and the operator may move them away.
+            // All archive files were closed, and the operator may have moved them away.
             (false, true) => self.archive().behind_file(),
             (false, false) => self.archive(),
         }
     }
 
-    /// The valid length of a file, if the manifest names it.
+    /// Returns the valid length of a file in bytes, or `None` if the manifest doesn't name the
+    /// file.
     pub(in crate::engine) fn bytes_of(&self, name: &str) -> Option<u64> {
         self.files.iter().find(|(file, _)| file == name).map(|(_, bytes)| *bytes)
     }
 
-    /// Publishes the manifest. Everything that it names must be durable.
+    /// Publishes the manifest: writes it under a new name, syncs it, and renames it. Everything
+    /// that it names must be durable.
     pub(in crate::engine) fn publish(&self, disk: &mut dyn Disk) -> Result<(), disk::Error> {
         if disk.len(NEW)?.is_some() {
             disk.remove(NEW)?;
@@ -104,7 +108,7 @@ impl Manifest {
         format!("{MAGIC} {FORMAT} {:08x}\n{json}\n", libdeflater::crc32(json.as_bytes()))
     }
 
-    /// Reads the manifest; `None` if there is none.
+    /// Reads the manifest. Returns `None` if there is none.
     pub(in crate::engine) fn find(disk: &mut dyn Disk) -> Result<Option<Self>, Error> {
         let Some(bytes) = disk.len(NAME)? else { return Ok(None) };
         let damage = |flaw| Damage { name: NAME.to_owned(), offset: 0, flaw };
@@ -141,7 +145,8 @@ impl Manifest {
     }
 }
 
-/// Tells apart a manifest of another format and one whose first line is damaged.
+/// Returns what is wrong with a manifest whose first line can't be used: it has another format, or
+/// its first line is damaged.
 fn flaw_of_other(format: u16, json: &str) -> Flaw {
     #[derive(Deserialize)]
     struct Known {

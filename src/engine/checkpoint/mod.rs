@@ -1,7 +1,7 @@
 //! Checkpoints: everything that the crawl knows at one instant, saved while it continues.
 //!
-//! This part owns the schedule and the progress of checkpoints; the stations encode their own
-//! state. A checkpoint goes through four stages:
+//! This part of the engine owns the schedule and the progress of checkpoints; the stations encode
+//! their own state. A checkpoint goes through four stages:
 //!
 //! 1. *Wanted*: a period has passed, or the crawl ends. Nothing happens until no page is half
 //!    processed and no batch of the seen test is being merged.
@@ -49,7 +49,8 @@ use job::Task;
 use manifest::{Manifest, digits_of};
 use std::time::Duration;
 
-/// The kinds of frames in a snapshot. The frontier uses those from 16 on.
+/// The kind of the frame with the counters of the crawl. The head of this file lists all kinds of
+/// frames in a snapshot. The frontier uses those from 16 on.
 pub(super) const COUNTS: u8 = 1;
 pub(super) const SEEN: u8 = 2;
 pub(super) const FRONTIER: u8 = 3;
@@ -60,9 +61,9 @@ pub(super) const GIVEN_UP: u8 = 7;
 pub(super) const HELD: u8 = 8;
 pub(super) const JOINED: u8 = 9;
 
-/// The number of bytes of a snapshot that are encoded in a turn.
+/// The number of bytes of a snapshot after which a turn stops encoding more of it.
 const SLICE_BYTES: usize = 256 << 10;
-/// The number of bytes that are written to disk at once.
+/// The number of encoded bytes from which they are appended to the snapshot file.
 const PIECE_BYTES: usize = 1 << 20;
 
 /// The schedule and progress of the checkpoints of a crawl that keeps its state.
@@ -71,29 +72,31 @@ pub(super) struct Checkpoints {
     crawl: u64,
     key: [u8; 16],
     period: Duration,
-    /// When the next checkpoint is wanted.
+    /// When the next checkpoint is due.
     next: Instant,
     stage: Stage,
-    /// The number of the last checkpoint that was begun.
+    /// The number of the checkpoint that was begun last.
     number: u64,
-    /// The snapshot file of the published checkpoint.
+    /// The name of the snapshot file of the published checkpoint.
     snapshot: Option<String>,
     /// Files of failed checkpoints, to be removed.
     stale: Vec<String>,
-    /// WARC files with lower serial numbers may be closed when the checkpoint in progress is
-    /// published: nothing in them is to be read back.
+    /// When the checkpoint in progress is published, WARC files with serial numbers below this one
+    /// may be closed: nothing in them is to be read back.
     releases: u32,
-    /// At the checkpoint before: the number of replies read back, and of requests sent.
+    /// Two counters as of the last checkpoint: replies read back from the archive, and requests
+    /// sent.
     before: (u64, u64),
-    /// The number of checkpoints since a reply was read back. Those between which no request was
-    /// sent are left out.
+    /// The number of checkpoints in a row without a reply read back. A checkpoint before which no
+    /// request was sent either is not counted.
     idle: u32,
 }
 
-/// A crawl that resumes reads from the archive the replies that are newer than its checkpoint, each
-/// when its URL is about to be requested. WARC files with such replies stay open for at most this
-/// many checkpoints in a row in which no reply was read: the URLs of the others are no longer
-/// queued. Checkpoints since which no request was sent don't count.
+/// The number of checkpoints in a row without a reply read back after which WARC files are no
+/// longer kept open for that. A crawl that resumes reads from the archive the replies that are
+/// newer than its checkpoint, each when its URL is about to be requested. If none was read for so
+/// long, the URLs of the others are no longer queued. Checkpoints since which no request was sent
+/// don't count.
 const IDLE_MAX: u32 = 10;
 
 #[derive(Debug, Default)]
@@ -102,7 +105,7 @@ enum Stage {
     Idle,
     Wanted,
     Writing(Box<Writing>),
-    /// The job that publishes it is in progress.
+    /// The job that publishes the checkpoint is in progress.
     Publishing,
 }
 
@@ -111,12 +114,12 @@ enum Stage {
 struct Writing {
     manifest: Manifest,
     tail: Tail,
-    /// The number of servers when it began, and the next one whose side table is written.
+    /// The number of servers when the checkpoint began.
     sites: usize,
     next_site: usize,
     servers_done: bool,
     ended: bool,
-    /// How many captures and log lines must be durable before it is published.
+    /// How many captures must be durable in the archive before the checkpoint is published.
     captures: u64,
     log_lines: u64,
 }
@@ -126,18 +129,18 @@ impl Checkpoints {
         Self { crawl, key, period, next: now + period, ..Self::default() }
     }
 
-    /// Continues from the checkpoint that was found.
+    /// Continues the numbers and files of the checkpoint that was found when the crawl resumed.
     pub(super) fn resume_from(&mut self, found: &Manifest) {
         self.number = found.number;
         self.snapshot.clone_from(&found.snapshot);
     }
 
-    /// When it has something to do.
+    /// Returns when a checkpoint has something to do; `None` if an event will wake it.
     fn deadline(&self) -> Option<Instant> {
         match &self.stage {
             Stage::Idle => Some(self.next),
-            // The rest is encoded in the next turn. Then the archive's job wakes the loop when it
-            // is durable.
+            // The rest of the snapshot is encoded in the next turn. After that, the archive's job
+            // wakes the loop when the archive is durable.
             Stage::Writing(writing) if !writing.ended => Some(Instant::ZERO),
             Stage::Wanted | Stage::Writing(_) | Stage::Publishing => None,
         }
@@ -153,15 +156,15 @@ impl Checkpoints {
 }
 
 impl Engine {
-    /// When a checkpoint has something to do; `None` while the disk is full, or while the crawl
-    /// ends, which starts the last checkpoint by itself.
+    /// Returns when a checkpoint has something to do. Returns `None` while the disk is full, or
+    /// while the crawl ends, which starts the last checkpoint by itself.
     pub(super) fn checkpoint_deadline(&self) -> Option<Instant> {
         let own = self.checkpoints.as_ref()?;
         let idle = self.is_stopping() && own.is_idle();
         own.deadline().filter(|_| !self.storage.is_paused() && !idle)
     }
 
-    /// Starts a checkpoint if the period is over.
+    /// Starts a checkpoint if one is due.
     pub(super) fn expire_checkpoint(&mut self) {
         let now = self.turn.at();
         let due = self.checkpoints.as_ref().filter(|own| own.is_idle() && own.next <= now);
@@ -178,15 +181,15 @@ impl Engine {
         }
     }
 
-    /// Whether reading must pause so that the pages in memory are processed: a checkpoint waits for
-    /// that.
+    /// Returns whether reading from sockets must pause, because a wanted checkpoint waits until the
+    /// pages in memory are processed.
     pub(super) fn is_draining(&self) -> bool {
         self.checkpoints.as_ref().is_some_and(Checkpoints::is_wanted)
             && self.admission.seen().is_quiet()
             && self.has_replies()
     }
 
-    /// Whether replies wait for their lines in the crawl log.
+    /// Returns whether replies wait for their lines in the crawl log.
     pub(super) fn has_replies(&self) -> bool {
         !self.pages.is_empty() || !self.robots.is_idle()
     }
@@ -207,7 +210,8 @@ impl Engine {
 
     /// Begins a checkpoint, which saves the state of this instant.
     fn begin_checkpoint(&mut self) {
-        // This comes first because it can fail. After it, the stations only report their state.
+        // Writing buffered bytes comes first because it can fail. After it, the stations only
+        // report their state.
         let disk = self.storage.disk();
         let flushed =
             self.admission.seen_mut().write(disk).and_then(|()| self.backlog.write(true, disk));
@@ -286,16 +290,17 @@ impl Engine {
         }
     }
 
-    /// Whether WARC files must stay open, because replies in them are still to be read back.
+    /// Returns whether WARC files must stay open, because replies in them are still to be read
+    /// back.
     pub(super) fn holds_files(&self) -> bool {
         let idles = self.checkpoints.as_ref().is_none_or(|own| own.idle > IDLE_MAX);
         let waits = !self.archive.replays().is_empty() && !idles && !self.shutdown.is_exhausted();
         waits || self.archive.replays().is_active()
     }
 
-    /// The URLs in flight, which are saved as waiting. Chains are saved with their first URLs
-    /// instead of their hops. A server's own robots.txt is left out, since it is requested again
-    /// anyway.
+    /// Returns the URLs being fetched, which are saved as waiting. Redirect chains are saved with
+    /// their first URLs instead of their hops. A server's own robots.txt is left out, since it is
+    /// requested again anyway.
     fn flights(&self) -> Vec<(ServerId, Item)> {
         let mut flights: Vec<_> = self.chains_waiting().collect();
         for slot in self.wire.conns().slots() {
@@ -312,15 +317,15 @@ impl Engine {
             let items = items.filter(|item| !is_left_out(item));
             flights.extend(items.map(|item| (conn.server, item.clone())));
         }
-        // A chain begins again from its first URL.
+        // Hops are left out: their chain begins again from its first URL.
         let claimed = self.archive.replays().claimed();
         let claimed = claimed.filter(|it| !matches!(it.item.purpose, Purpose::Hop(_)));
         flights.extend(claimed.map(|it| (it.server, it.item.clone())));
         flights
     }
 
-    /// Writes some more of the snapshot. When it is complete and the archive is durable, publishes
-    /// it.
+    /// Encodes and writes some more of the snapshot. Publishes the checkpoint when the snapshot is
+    /// complete and the archive is durable.
     fn write_checkpoint(&mut self) {
         let Some(own) = &mut self.checkpoints else { return };
         let stage = std::mem::replace(&mut own.stage, Stage::Idle);
@@ -334,7 +339,8 @@ impl Engine {
         if !writing.ended || !self.is_archive_durable(&writing) {
             return self.set_stage(Stage::Writing(writing));
         }
-        // The side tables name rules that were evicted to disk since the instant.
+        // The side tables of servers name rules of robots.txt that were evicted to disk since the
+        // checkpoint began.
         match self.robots.cache().mark(self.turn.at(), self.storage.disk()) {
             Ok(files) => {
                 writing.manifest.files.extend(files);
@@ -370,8 +376,8 @@ impl Engine {
         writing.ended = writing.next_site == writing.sites;
     }
 
-    /// Whether every outcome from before the instant is durable in the archive and the log, which
-    /// the checkpoint relies on. Starts a sync if not.
+    /// Returns whether every outcome from before the checkpoint began is durable in the archive and
+    /// the crawl log, which the checkpoint relies on. If not, starts a sync.
     fn is_archive_durable(&mut self, writing: &Writing) -> bool {
         let totals = self.archive.store().totals();
         let is_durable =
@@ -392,11 +398,11 @@ impl Engine {
         self.turn.act(Action::Work(Job::State(job)));
     }
 
-    /// Takes the result of a job of the checkpoints.
+    /// Takes the result of a [`StateJob`].
     pub(super) fn state_worked(&mut self, done: StateDone) {
         if !done.published {
             if let Err(error) = done.result {
-                // The next start of the crawl removes what is left.
+                // If files could not be removed, the next start of the crawl removes them.
                 log::warn!("{error}");
             }
             return;
@@ -427,7 +433,7 @@ impl Engine {
     }
 }
 
-/// Appends the links that redirect chains hold, a frame each.
+/// Appends the links that redirect chains hold to `out`, each as a frame.
 fn push_held(held: &[(Fingerprint, Vec<u8>)], out: &mut Vec<u8>) {
     for (key, entry) in held {
         frame::push_with(HELD, out, |out| {

@@ -29,8 +29,9 @@ pub(super) struct RobotsReply {
     pub(super) head: Option<Head>,
     pub(super) reply: Reply,
     pub(super) outcome: Outcome,
-    /// The server whose robots.txt is wanted, and how many redirects led here.
+    /// The server whose robots.txt is wanted.
     pub(super) of: ServerId,
+    /// The number of redirects that led from that server's robots.txt to this reply.
     pub(super) hops: u8,
     /// The server that sent the reply.
     pub(super) server: ServerId,

@@ -79,8 +79,9 @@ struct Failure {
     at: Instant,
     /// Whether the server had answered before, in this run or an earlier one.
     is_known: bool,
-    /// The failures in a row before this one, and when the visit before ended.
+    /// The number of failures of the server in a row before this one.
     before: u8,
+    /// When the visit of the server before this one ended.
     ended: Instant,
     prefix: Prefix,
     outcome: Outcome,
@@ -107,8 +108,9 @@ enum Prefix {
 #[derive(Clone, Copy, Debug)]
 struct Probing {
     began: Instant,
-    /// When the next round begins, and how many visits are left in this one.
+    /// When the next round of probes begins.
     next_round: Instant,
+    /// How many visits are left in this round.
     left: u32,
 }
 

@@ -11,10 +11,11 @@ use crate::ground::quality::Quality;
 /// The number of a band, from 0 (the lowest qualities) to [`BAND_MAX`].
 pub(super) type Band = u8;
 
-/// The highest band: that of the best pages, and of URLs that go first whatever their quality.
+/// The highest band: that of the best pages, and of URLs that go first in their queue whatever
+/// their quality.
 pub(super) const BAND_MAX: Band = 63;
-/// The binary logarithm of the quality, in millionths, from which there are two bands for each
-/// doubling. Below it there is one.
+/// The binary logarithm of a quality, in millionths. From this quality up there are two bands for
+/// each doubling, below it there is one.
 const FINE_FROM: u32 = 14;
 /// Returns the band of a quality.
 pub(super) fn band_of(quality: Quality) -> Band {

@@ -26,10 +26,10 @@ use crate::ground::quality::Quality;
 use crate::ground::segments::Location;
 use std::ops::Range;
 
-/// The number of steps in which the URLs of a chunk are taken.
+/// The number of steps into which the URLs of a chunk are divided. URLs are taken in whole steps.
 const STEPS: usize = 16;
 const UNIT_BYTES: usize = 64;
-/// The bound of offsets in a segment, in bytes: every chunk begins below it.
+/// The length of a segment in bytes below which every chunk in it begins.
 pub(super) const SEGMENT_BYTES_MAX: u64 = 1 << 26;
 const SEGMENTS_MAX: u32 = 1 << 20;
 /// The total length of unpacked payloads at which a chunk is full, in bytes. A bound of the packed
@@ -77,23 +77,24 @@ impl ChunkRef {
         (self.0 >> 40) as usize % STEPS
     }
 
-    /// Returns how many URLs were taken from the chunk, if it was packed with `urls` of them.
+    /// Returns how many of a chunk's URLs were taken, if the chunk was packed with `urls` URLs.
     fn used(self, urls: usize) -> usize {
         (self.steps_used() * urls.div_ceil(STEPS)).min(urls)
     }
 
-    /// Returns a reference to the same chunk with `steps` steps taken, whose next URL is of `band`.
+    /// Returns a reference to the same chunk of which `steps` steps are taken, and whose next URL
+    /// is in `band`.
     fn used_up(self, steps: usize, band: Band) -> Self {
         let changed = (15 << 40) | (u64::from(BAND_MAX) << 26);
         Self(self.0 & !changed | (steps as u64) << 40 | u64::from(band) << 26)
     }
 
-    /// Returns a reference to the same chunk at the location of `to`, to which it was copied.
+    /// Returns this reference with the location of `to`: the chunk was copied there.
     pub(super) fn moved(self, to: Self) -> Self {
         to.used_up(self.steps_used(), self.band())
     }
 
-    /// Returns whether both refer to the same chunk, whatever number of steps was taken from it.
+    /// Returns whether both references are to the same chunk, whatever number of steps was taken.
     pub(super) fn is(self, other: Self) -> bool {
         let (own, other) = (self.place(), other.place());
         (own.segment, own.offset) == (other.segment, other.offset)
@@ -104,7 +105,7 @@ impl ChunkRef {
 #[derive(Debug, Default)]
 pub(super) struct Packer {
     packed: Vec<u8>,
-    /// The length of all payloads in the chunk, in bytes.
+    /// The total length of the payloads in the chunk before encoding, in bytes.
     unpacked: usize,
     urls: usize,
     arrival: u64,

@@ -11,7 +11,7 @@ use super::band::{BAND_MAX, Band, band_of};
 use super::records::RecordId;
 use crate::ground::quality::Quality;
 
-/// The order in which the URLs of one server come out.
+/// The order in which the URLs of one server leave its queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
     /// First in, first out.

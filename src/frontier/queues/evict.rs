@@ -24,15 +24,16 @@ use crate::ground::segments::Segments;
 pub(super) const CHUNK: u8 = 20;
 /// The packed length at which a chunk is finished, in bytes.
 const CHUNK_BYTES: usize = if cfg!(test) { 150 } else { 4 << 10 };
-/// The number of near URLs that a queue may keep when others are evicted, unless memory is so short
-/// that the number is halved.
+/// The number of near URLs that a queue may keep when other queues have URLs evicted. If memory is
+/// too short for that, the number is halved.
 const KEPT_MAX: usize = if cfg!(test) { 8 } else { 64 };
-/// The least number of evictable URLs for which a chunk is written, unless queues may keep fewer
-/// than this: then it is that number.
+/// The least number of evictable URLs for which a chunk is written. If queues may keep fewer URLs
+/// than this, that number is the least instead.
 const CHUNK_MIN: usize = 4;
-/// The number of far URLs above which a queue is evicted at once.
+/// The number of far URLs above which a queue is evicted at once, even if memory is not full.
 const FAR_MAX: usize = if cfg!(test) { 60 } else { 4_096 };
-/// The number of queues that are listed again with each new URL, after the number to keep changed.
+/// The number of queues that are listed again with each new URL, after the number that each may
+/// keep has changed.
 const HAND_STEP: usize = 4;
 const CLASSES: usize = 16;
 
@@ -54,8 +55,8 @@ impl Evictor {
         Self { classes: [const { Vec::new() }; CLASSES], kept: KEPT_MAX, hand: usize::MAX }
     }
 
-    /// Returns the number of near URLs that a queue may keep. It is unlimited (`usize::MAX`) while
-    /// the number is not halved.
+    /// Returns the number of near URLs that a queue may keep. It is `usize::MAX`, which is no
+    /// limit, while memory is not so short that the number was halved.
     pub(super) fn kept(&self) -> usize {
         if self.kept == KEPT_MAX { usize::MAX } else { self.kept }
     }
@@ -89,9 +90,9 @@ impl Evictor {
 }
 
 impl Queues {
-    /// Evicts queues until memory is below its bound, a few at most. It is called after each URL
-    /// that is added. Does nothing if there is no disk. Doubles the number of URLs that each queue
-    /// may keep if memory is half empty.
+    /// Evicts queues until memory is below its bound, but only a few of them. It is called after
+    /// each URL that is added. Does nothing if there is no disk. If memory is half empty, doubles
+    /// the number of URLs that each queue may keep.
     pub(super) fn make_room(&mut self) {
         if self.store.disk.is_none() {
             return;
@@ -146,8 +147,8 @@ impl Queues {
         true
     }
 
-    /// Lists the next `steps` queues by the present number of URLs that each may keep, until all
-    /// are listed.
+    /// Lists the next `steps` queues by the number of URLs that each may keep now. Does nothing
+    /// once all queues are listed.
     fn move_hand(&mut self, steps: usize) {
         let (kept, until) = (self.evictor.kept, self.evictor.hand.saturating_add(steps));
         while self.evictor.hand < until.min(self.queues.len()) {
@@ -161,7 +162,7 @@ impl Queues {
         }
     }
 
-    /// Evicts a queue that has more far URLs than one call should have to copy.
+    /// Evicts a queue if it has more far URLs than one call should have to copy.
     pub(super) fn limit_far(&mut self, id: QueueId) {
         if self.store.disk.is_some() && self.at(id).far_len() > FAR_MAX {
             self.evict(id);

@@ -57,8 +57,8 @@ pub type QueueId = u32;
 
 /// The folder of the segment files, relative to the job directory.
 pub(super) const FOLDER: &str = "state/frontier";
-/// The lengths of segments and of appends to them. They are small in tests so that segments are
-/// soon closed and swept.
+/// The limits of the log: the length of a segment, and how many bytes are appended at once. Both
+/// are small in tests so that segments are soon closed and swept.
 const LIMITS: Limits = if cfg!(test) {
     Limits { segment_bytes: 3_000, write_bytes: 500 }
 } else {
@@ -75,7 +75,7 @@ pub struct Settings {
     /// The identifier of the crawl, which its files carry. If it is `None`, all URLs stay in
     /// memory.
     pub crawl: Option<u64>,
-    /// Returns whether bytes that were read from disk are a valid payload.
+    /// A function that returns whether bytes that were read from disk are a valid payload.
     pub is_payload: fn(&[u8]) -> bool,
 }
 
@@ -85,7 +85,7 @@ pub struct Queues {
     settings: Settings,
     queues: Table<Queue>,
     store: Store,
-    /// The memory that the queues take apart from records, in bytes.
+    /// The memory that the queues take, without that of the payloads, in bytes.
     list_bytes: usize,
     /// The number of URLs in all queues.
     urls: usize,
@@ -94,8 +94,8 @@ pub struct Queues {
     evictor: Evictor,
     snapshot: Option<Box<Snapshot>>,
     restoring: Option<Box<Restoring>>,
-    /// Queues that changed, other than by a call that named them, in a way that can change the rank
-    /// of their server.
+    /// The queues that changed in a way that can change the rank of their server, other than by a
+    /// call for that queue.
     changed: VecDeque<QueueId>,
 }
 
@@ -168,13 +168,14 @@ impl Queues {
         (queue.len(), queue.is_at_hand(order), queue.best_sum(order))
     }
 
-    /// Loads a queue into the CPU cache, ahead of a call that needs it.
+    /// Prefetches a queue into the CPU cache, ahead of a call that needs it.
     pub fn prefetch(&self, id: QueueId) {
         std::hint::black_box(self.at(id).counted);
     }
 
-    /// Loads a queue's next payload into the CPU cache, and the queue's base, with which that
-    /// payload may share bytes. The queue itself should be in the cache already.
+    /// Prefetches two payloads into the CPU cache: that of the queue's next URL, and the queue's
+    /// base, with which the former may share bytes. The queue itself should be in the cache
+    /// already.
     pub fn prefetch_more(&self, id: QueueId) {
         let queue = self.at(id);
         let next = queue.next().map_or(records::NONE, Entry::record);
@@ -208,8 +209,9 @@ impl Queues {
         next.map(|entry| entry.key(self.store.order))
     }
 
-    /// Returns how many of a queue's next URLs the next visit may take or the rank of its server
-    /// depends on: the number given to [`Queues::set_counted`], capped while memory is short.
+    /// Returns a number set by [`Queues::set_counted`], which is capped while memory is short. It
+    /// is how many of the queue's next URLs matter: those that the next visit may take, or on which
+    /// the rank of the server depends.
     pub fn counted(&self, id: QueueId) -> usize {
         self.at(id).counted as usize
     }
@@ -254,8 +256,9 @@ impl Queues {
         self.take(id, out, Queue::pop_any)
     }
 
-    /// Sets how many of a queue's next URLs the next visit may take or the rank of its server
-    /// depends on. That many are kept in memory. While memory is short the number is capped.
+    /// Sets how many of a queue's next URLs matter: those that the next visit may take, or on which
+    /// the rank of the server depends. That many are kept in memory. While memory is short the
+    /// number is capped.
     pub fn set_counted(&mut self, id: QueueId, counted: usize) {
         let counted = counted.min(self.evictor.kept());
         if self.counted(id) != counted {
@@ -263,8 +266,8 @@ impl Queues {
         }
     }
 
-    /// Returns the next queue that changed other than by a call that named it: its length, its next
-    /// URLs, or whether they are in memory. Returns `None` when all were returned.
+    /// Returns the next queue that changed other than by a call for that queue: its length, its
+    /// next URLs, or whether they are in memory. Returns `None` when each was returned.
     pub fn next_changed(&mut self) -> Option<QueueId> {
         self.changed.pop_front()
     }
@@ -305,9 +308,9 @@ impl Queues {
         key
     }
 
-    /// Applies `what` to a queue. Every change of a queue goes through here. First the queue is
-    /// copied to the snapshot that is being written. Then the bytes it takes are updated, and it is
-    /// listed for eviction and for reads if it needs that.
+    /// Changes a queue by calling `what`. Every change of a queue goes through this function. First
+    /// it copies the queue to the snapshot that is being written. After the change it updates the
+    /// bytes that the queue takes, and lists the queue for eviction and for reads if needed.
     fn change<T>(&mut self, id: QueueId, what: impl FnOnce(&mut Queue, &mut Store) -> T) -> T {
         self.copy_before_change(id);
         let queue = &mut self.queues[id as usize];
@@ -323,7 +326,7 @@ impl Queues {
 }
 
 impl Store {
-    /// Stores the payload of a URL and adds its entry to the queue by calling `how`.
+    /// Stores the payload of a URL, and adds the URL's entry to the queue by calling `how`.
     fn put(
         &mut self,
         queue: &mut Queue,

@@ -23,7 +23,8 @@ use super::records::{NONE, RecordId};
 use smallvec::SmallVec;
 use std::collections::BinaryHeap;
 
-/// The number of URLs that near takes from far when it is short, unless visits need more.
+/// The number of near URLs to which URLs from far are added when near is short, unless visits need
+/// more.
 const NEAR_MIN: usize = 16;
 
 /// The waiting URLs of one server. See the head of this file.
@@ -35,7 +36,8 @@ pub(super) struct Queue {
     /// The record of the payload that new payloads are compared with, to store only their
     /// differences.
     pub(super) base: RecordId,
-    /// How many of the next URLs the next visit may take or the server's rank depends on.
+    /// How many of the next URLs matter: those that the next visit may take, or on which the
+    /// server's rank depends.
     pub(super) counted: u32,
     /// Whether the queue is listed for a read, or a read for it has begun.
     pub(super) is_wanted: bool,
@@ -114,12 +116,12 @@ impl Queue {
         near + more
     }
 
-    /// Returns the best band on disk, which is that of the next chunk.
+    /// Returns the best band on disk, which is that of the next chunk, or `None` without chunks.
     fn chunk_band(&self) -> Option<Band> {
         self.chunks().last().map(|chunk| chunk.band())
     }
 
-    /// Returns how many near URLs can be taken before a chunk has to be read.
+    /// Returns how many near URLs can be taken before a chunk has to be read from disk.
     fn ahead(&self, order: Order) -> usize {
         match (order, self.chunk_band()) {
             (Order::Quality, Some(band)) => {
@@ -206,7 +208,8 @@ impl Queue {
         next
     }
 
-    /// Sets how many of the next URLs the next visit may take or the server's rank depends on.
+    /// Sets how many of the next URLs matter: those that the next visit may take, or on which the
+    /// server's rank depends.
     pub(super) fn set_counted(&mut self, order: Order, counted: usize) {
         self.counted = u32::try_from(counted.max(1)).unwrap_or(u32::MAX);
         self.refill(order);
@@ -243,15 +246,15 @@ impl Queue {
         }
     }
 
-    /// Returns the number of near URLs that are not marked to go first. Those that are stay in
-    /// near.
+    /// Returns the number of near URLs that may be evicted: URLs that are marked to go first stay
+    /// in near, so they don't count.
     fn pages(&self) -> usize {
         self.near.partition_point(|entry| !entry.is_first())
     }
 
-    /// Returns how many near URLs are evictable if the queue may keep `kept` of them. A queue
+    /// Returns how many near URLs are evictable if each queue may keep `kept` of them. A queue
     /// without chunks keeps only as many as the next visits take. A queue with chunks keeps `kept`,
-    /// since what it has read back is needed soon.
+    /// since the URLs that it has read back are needed soon.
     fn beyond(&self, kept: usize) -> usize {
         let needed = if self.chunks().is_empty() { 2.max(self.counted as usize) } else { kept };
         let beyond = self.near.len().saturating_sub(needed.min(kept));
@@ -285,8 +288,8 @@ impl Queue {
         (entries, is_before)
     }
 
-    /// Adds a chunk with `urls` URLs that was written to disk. Among the chunks of its band it is
-    /// the next to be read if it `is_before`, else the last.
+    /// Adds a chunk with `urls` URLs that was written to disk. If `is_before`, it is read as the
+    /// first of the chunks in its band, else as the last.
     pub(super) fn add_chunk(&mut self, chunk: ChunkRef, urls: usize, is_before: bool) {
         let more = self.more.get_or_insert_default();
         let band = chunk.band();
@@ -299,8 +302,9 @@ impl Queue {
         more.on_disk = more.on_disk.saturating_add(urls); // a damaged snapshot can hold any number
     }
 
-    /// Replaces the reference to chunk `number` after the chunk was moved or `urls` of its URLs
-    /// were taken. With `None` the chunk is removed, since all of its URLs were taken.
+    /// Replaces the reference to the chunk with the index `number`, because the chunk was moved or
+    /// `urls` of its URLs were taken. If `by` is `None`, all of them were taken and the reference
+    /// is removed.
     pub(super) fn replace_chunk(&mut self, number: usize, by: Option<ChunkRef>, urls: usize) {
         let more = self.more.as_mut().expect("it has chunks");
         more.on_disk -= u32::try_from(urls).expect("as above");
@@ -309,7 +313,8 @@ impl Queue {
             Some(chunk) if chunk.band() == old.band() => more.chunks[number] = chunk,
             Some(chunk) => {
                 more.chunks.remove(number);
-                // It is the next of its new band to be read, since its URLs came before the others.
+                // The chunk is the next of its new band to be read, since its URLs came before the
+                // others.
                 let place = more.chunks.partition_point(|other| other.band() <= chunk.band());
                 more.chunks.insert(place, chunk);
             }

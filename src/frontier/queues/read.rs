@@ -24,17 +24,20 @@ use crate::ground::segments::{self, Location};
 use crate::ground::table::Table;
 use std::collections::VecDeque;
 
-/// The number of bytes that a job reads, about.
+/// The approximate number of bytes that one job reads.
 const JOB_BYTES: usize = if cfg!(test) { 600 } else { 1 << 20 };
 /// The number of bytes that a job reads for one queue in the order of arrival: it reads chunks
 /// until their lengths reach it.
 const READ_BYTES: usize = if cfg!(test) { 200 } else { 512 };
-/// The same in the order of quality. It is greater, since the URLs of short chunks are merged in
-/// memory and written again as longer chunks.
+/// The number of bytes that a job reads for one queue in the order of quality: it reads chunks
+/// until their lengths reach it. It is greater than in the order of arrival, since the URLs of
+/// short chunks are merged in memory and written again as longer chunks.
 const READ_BYTES_BY_QUALITY: usize = if cfg!(test) { 400 } else { 2 << 10 };
-/// The length up to which all URLs of a chunk are taken at once in the order of quality, in bytes.
+/// The length of a chunk up to which, in the order of quality, all of its URLs are taken at once,
+/// in bytes.
 const SHORT_BYTES: usize = if cfg!(test) { 150 } else { READ_BYTES };
-/// The number of near URLs to which a read fills a queue, unless its visits need more.
+/// The number of near URLs to which a read fills a queue, unless the visits of its server need
+/// more.
 const URLS_MIN: usize = 16;
 
 /// A job that reads chunks or a piece of a segment, to be run on a side thread.
@@ -62,12 +65,12 @@ enum Work {
     Sweep { segment: u32, offset: u64, bytes: Vec<u8> },
 }
 
-/// A chunk to read back for a queue.
+/// A chunk to read back for a queue, and the bytes once they are read.
 #[derive(Debug)]
 struct Read {
     id: QueueId,
     chunk: ChunkRef,
-    /// The frame of the chunk, or empty if it is not read yet. Bytes of later frames may follow.
+    /// The frame of the chunk, or no bytes if it is not read yet. Bytes of later frames may follow.
     frame: Vec<u8>,
 }
 
@@ -76,12 +79,12 @@ struct Read {
 pub(super) struct Reader {
     /// The queues that are listed for a read.
     wanted: VecDeque<QueueId>,
-    /// Whether a job is running, or what it has read is not completely applied.
+    /// Whether a job is running, or what it has read is not applied to the queues completely.
     is_working: bool,
     /// What a job has read and [`Queues::take_in`] has not applied yet.
     intake: Option<Work>,
-    /// The segment that is being swept, the offset up to which that is done, and its length in
-    /// bytes.
+    /// The segment that is being swept, the offset in it up to which it is swept, and its length in
+    /// bytes; `None` if none is being swept.
     sweep: Option<(u32, u64, u64)>,
     /// The number of attempts to start a job so far.
     jobs: u64,
@@ -99,7 +102,8 @@ impl Reader {
         }
     }
 
-    /// Ends a job. The queues whose chunks it read but that were not applied are listed again.
+    /// Ends a job whose results are not all applied. The queues of the other results are listed for
+    /// a read again.
     fn read_later(&mut self, work: Work) {
         self.is_working = false;
         if let Work::Back(reads) = work {
@@ -109,7 +113,7 @@ impl Reader {
         }
     }
 
-    /// Returns the number of the segment that is being swept.
+    /// Returns the number of the segment that is being swept, if any.
     pub(super) fn swept(&self) -> Option<u32> {
         self.sweep.map(|(segment, ..)| segment)
     }
@@ -145,8 +149,8 @@ impl Read {
         let (name, offset) = (segments::name_of(FOLDER, place.segment), place.offset.into());
         self.frame.resize(place.bytes as usize, 0);
         disk::read_all(disk, &name, offset, 0, &mut self.frame)?;
-        // The length in a reference is capped at 16,320 bytes. The frame itself has the full
-        // length.
+        // The length in a reference is capped at 16,320 bytes, but the frame may be longer: its
+        // header has the full length.
         let have = self.frame.len();
         if let Some(len) = frame_bytes(&self.frame).filter(|len| *len > have) {
             self.frame.resize(len, 0);
@@ -306,7 +310,8 @@ impl Queues {
         result.map_err(|flaw| damage(place.segment, place.offset.into(), flaw))
     }
 
-    /// Appends the chunks in a piece of a segment that are still needed to the log again.
+    /// Sweeps a piece of a segment: appends those chunks in it that are still needed to the log
+    /// again.
     fn sweep_piece(&mut self, segment: u32, offset: u64, bytes: &[u8]) -> Result<(), Damage> {
         #[cfg(test)]
         super::tests::seen::count(|seen| seen.sweeps += 1);
@@ -356,8 +361,8 @@ impl OnDisk {
         bytes[..len].to_vec()
     }
 
-    /// Returns the next chunks to read, about `most` bytes of each listed queue and one chunk at
-    /// least. Returns `None` if no listed queue has chunks.
+    /// Returns a job's work: the next chunks to read, about `most` bytes for each listed queue, but
+    /// at least one chunk. Returns `None` if no listed queue has chunks.
     fn reads(&mut self, queues: &mut Table<Queue>, most: usize) -> Option<Work> {
         let (mut reads, mut bytes) = (VecDeque::new(), 0);
         while bytes < JOB_BYTES
@@ -387,14 +392,14 @@ impl OnDisk {
         }
         let (segment, offset, end) = self.reader.sweep?;
         let bytes = usize::try_from(end - offset).unwrap_or(usize::MAX);
-        // A piece is long enough for the longest chunk.
+        // A piece must be long enough for the longest chunk.
         let bytes = vec![0; bytes.min(JOB_BYTES.max(128 << 10))];
         Some(Work::Sweep { segment, offset, bytes })
     }
 }
 
-/// Parses the frame that was read and unpacks its chunk into `unpacker`. It fails if the checksum
-/// or the number of the queue is wrong.
+/// Parses the frame that was read for a queue, and unpacks its chunk into `unpacker`. It fails if
+/// the checksum or the number of the queue is wrong.
 fn open(read: &Read, unpacker: &mut Unpacker) -> Result<(), Flaw> {
     let (frame, _) = frame::parse(&read.frame, read.chunk.place().offset.into())?;
     let mut take = Take::new(frame.payload);

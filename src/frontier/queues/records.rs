@@ -17,10 +17,10 @@ use crate::ground::table::Table;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct RecordId(pub(super) u32);
 
-/// The value that stands for no record.
+/// The record number that stands for no record.
 pub(super) const NONE: RecordId = RecordId(u32::MAX);
 
-/// The bound of payload lengths in bytes: every payload is shorter.
+/// The length in bytes below which every payload must be.
 pub(super) const PAYLOAD_BYTES_MAX: usize = 1 << 18;
 
 pub(super) const BLOCK_BYTES: usize = 64;
@@ -58,7 +58,7 @@ pub(super) struct Records {
     /// The first free block, or the number of [`NONE`] if none is free.
     free: u32,
     used_blocks: usize,
-    /// A buffer for the payload of the base that a new payload is compared with.
+    /// A buffer for the payload of a queue's base, while a new payload is compared with it.
     base: Vec<u8>,
 }
 
@@ -72,8 +72,9 @@ impl Records {
         self.used_blocks * BLOCK_BYTES
     }
 
-    /// Stores a payload and returns its record. If it shares at least half of its bytes with
-    /// `base`, only its middle is stored. Otherwise it is stored whole and becomes the new `base`.
+    /// Stores a payload and returns its record. If the payload shares at least half of its bytes
+    /// with that of `base`, only its middle is stored. Otherwise it is stored whole, and `base` is
+    /// set to the new record.
     pub(super) fn put(&mut self, payload: &[u8], base: &mut RecordId) -> RecordId {
         assert!(payload.len() < PAYLOAD_BYTES_MAX, "payloads are capped by whoever queues them");
         let mut head = Head { base: NONE, front: 0, back: 0, middle: 0, users: 1 };

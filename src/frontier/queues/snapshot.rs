@@ -1,9 +1,9 @@
 //! Snapshots: the state of all queues at one instant, written to a checkpoint while they change.
 //!
-//! In each turn some queues are written, in the order of their numbers. A queue that is about to
-//! change is copied before (decision 29). URLs that are being fetched (*in flight*) are written as
-//! waiting URLs. *Near* are the next URLs of a queue in memory, *far* its others in memory, and
-//! *chunks* hold its URLs on disk.
+//! In each turn some queues are written, in the order of their numbers. If a queue that is not
+//! written yet is about to change, it is written before (decision 29). URLs that are being fetched
+//! (*in flight*) are written as waiting URLs. *Near* are the next URLs of a queue in memory, *far*
+//! its others in memory, and *chunks* hold its URLs on disk.
 //!
 //! ```text
 //! kind 17, chunks   number of the queue | URLs in all of its chunks; 0 in frames that continue
@@ -34,7 +34,7 @@ const FRONT: u8 = 18;
 /// The kind of frames with far URLs.
 const BACK: u8 = 19;
 
-/// The number of queues whose payloads are prefetched at once.
+/// The number of queues whose payloads are prefetched into the CPU cache at once.
 const BATCH: usize = 16;
 /// The packed length at which a frame of URLs is finished, in bytes.
 const FRAME_BYTES: usize = if cfg!(test) { 90 } else { 32 << 10 };
@@ -56,16 +56,17 @@ pub(super) struct Snapshot {
     segments: Vec<(u32, u64)>,
     /// The URLs in flight of queues that are not written yet, with their payloads.
     flights: Map<QueueId, Vec<(Key, Vec<u8>)>>,
-    /// A bit for each queue, which is set if the queue is written.
+    /// A bit for each queue, which is set if the queue is in the snapshot already.
     written: Vec<u64>,
-    /// The next queue to write, if it is not written yet.
+    /// The number of the next queue to write, unless it is written already.
     next: usize,
-    /// Frames of queues that were about to change. The next [`Queues::snapshot_some`] returns them.
+    /// Frames of queues that were written early, since they were about to change. The next
+    /// [`Queues::snapshot_some`] returns them.
     ahead: Vec<u8>,
     packer: Packer,
 }
 
-/// The totals that the frames of a snapshot must add up to when all are restored.
+/// The totals that the restored frames of a snapshot must add up to in the end.
 #[derive(Debug)]
 pub(super) struct Restoring {
     queues: usize,
@@ -74,8 +75,8 @@ pub(super) struct Restoring {
 }
 
 impl Queues {
-    /// Begins a snapshot of the present state. The URLs of `flights` are being fetched; the
-    /// snapshot has them as waiting URLs. A snapshot that is not finished is discarded.
+    /// Begins a snapshot of the present state. `flights` are the URLs that are being fetched; the
+    /// snapshot has them as waiting URLs. An earlier snapshot that is not finished is discarded.
     pub fn begin_snapshot(&mut self, flights: Vec<(QueueId, Key, Vec<u8>)>) {
         let urls = self.urls + flights.len();
         let mut by_queue: Map<QueueId, Vec<(Key, Vec<u8>)>> = Map::default();
@@ -97,8 +98,8 @@ impl Queues {
         }));
     }
 
-    /// Appends frames of the snapshot to `out`: those of queues that have changed since the last
-    /// call, and about `budget_bytes` of others. Returns `true` when all queues are written.
+    /// Appends frames of the snapshot to `out`: those of queues that were about to change since the
+    /// last call, and about `budget_bytes` of others. Returns `true` when all queues are written.
     pub fn snapshot_some(&mut self, budget_bytes: usize, out: &mut Vec<u8>) -> bool {
         let Some(mut snapshot) = self.snapshot.take() else { return true };
         out.append(&mut snapshot.ahead);
@@ -176,7 +177,8 @@ impl Queues {
         Ok(queues)
     }
 
-    /// Restores the segments among the files that the checkpoint names with their lengths in bytes.
+    /// Restores the segments of the log. `files` are all files that the checkpoint names, with
+    /// their lengths in bytes; those that are no segments are ignored.
     ///
     /// # Errors
     /// Those of [`Segments::restore_files`](crate::ground::segments::Segments::restore_files).
@@ -302,7 +304,7 @@ impl Snapshot {
         self.push_urls(kind, id, 1, out);
     }
 
-    /// Writes the URLs that are packed as a frame, if they have at least `bytes` bytes.
+    /// Appends the URLs packed so far to `out` as a frame, if they take at least `bytes` bytes.
     fn push_urls(&mut self, kind: u8, id: QueueId, bytes: usize, out: &mut Vec<u8>) {
         if self.packer.is_full(bytes) {
             frame::push_with(kind, out, |out| {
