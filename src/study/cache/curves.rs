@@ -16,7 +16,7 @@ use crate::study::report::scale::Axis;
 pub(super) struct Drawn {
     /// The name of the file without extension.
     pub(super) file: String,
-    /// The figure.
+    /// The drawing itself.
     pub(super) chart: Chart,
 }
 

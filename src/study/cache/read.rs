@@ -25,7 +25,7 @@ pub(super) struct Traced {
     pub(super) facts: Facts,
 }
 
-/// Statistics of a trace.
+/// Counts and means of a trace that need no cache: of its pages, servers, hosts and links.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Facts {
     /// The number of pages scanned for links.
@@ -48,7 +48,8 @@ pub(super) struct Facts {
     pub(super) origins: Origins,
     /// The mean number of connections on a visit to a server at the time a page was scanned.
     pub(super) busy: f64,
-    /// The mean number of parked connections (kept open between visits) at that time.
+    /// The mean number of parked connections (kept open between visits) at the time a page was
+    /// scanned.
     pub(super) parked: f64,
     /// The damage at which reading the trace stopped; `None` if it was read to its end.
     pub(super) broken: Option<Broken>,

@@ -26,7 +26,7 @@ pub(super) struct Drawn {
     pub(super) file: String,
     /// The name of the variant that the figure shows; empty if it shows all.
     pub(super) about: String,
-    /// The figure.
+    /// The drawing itself.
     pub(super) chart: Chart,
 }
 

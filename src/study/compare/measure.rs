@@ -24,7 +24,7 @@ pub(super) struct Measure {
     pub(super) seconds: f64,
 }
 
-/// The figures of one crawl.
+/// What one crawl is measured by: its totals, and how they compare with the reference policy.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Figures {
     /// The number of pages fetched.

@@ -78,7 +78,7 @@ impl Series {
         &self.samples
     }
 
-    /// Returns the last sample.
+    /// Returns the last sample: the totals at the end of the crawl, once it has ended.
     pub(super) fn last(&self) -> Sample {
         *self.samples.last().expect("the start at least")
     }

@@ -9,7 +9,7 @@ use crate::study::report::table::{Best, Cell, Column, Table};
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// The results of a comparison.
+/// The results of a comparison, from which its tables and figures are made.
 #[derive(Debug)]
 pub(super) struct Results<'a> {
     /// The plan of the comparison.

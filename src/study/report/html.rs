@@ -10,7 +10,7 @@ use super::chart::Chart;
 use super::frame::Frame;
 use super::table::Table;
 
-/// One HTML file.
+/// A page: what one HTML file shows.
 #[derive(Clone, Debug, Default)]
 pub struct Page {
     /// The title of the page.

@@ -8,10 +8,10 @@ use super::canvas::escaped;
 use super::number::grouped;
 use std::fmt::Write;
 
-/// Rows under a header.
+/// A table: rows under a header, and a caption.
 #[derive(Clone, Debug, Default)]
 pub struct Table {
-    /// The caption; may be empty.
+    /// The caption of the table; may be empty.
     pub caption: String,
     /// The columns, from the left.
     pub header: Vec<Column>,

@@ -98,16 +98,16 @@ pub struct Host {
     pub name: String,
     /// The kind of a hostile host; `None` for a well-behaved one.
     pub hostile: Option<Hostile>,
-    /// The one scheme it serves.
+    /// The one scheme that the host serves.
     pub scheme: Scheme,
-    /// The address that its name resolves to.
+    /// The address that the host's name resolves to.
     pub address: Ipv4Addr,
-    /// The number of its pages, the root included; 0 for hostile hosts, whose kind lists the
-    /// resources.
+    /// The number of the host's pages, the root included; 0 for hostile hosts, whose kind lists
+    /// their resources.
     pub pages: u32,
     /// True if the host uses HTTP/1.0 and closes the connection after each reply.
     pub http10: bool,
-    /// The number of requests that the host answers on one connection before it closes it.
+    /// The number of requests that the host answers on one connection before closing it.
     pub requests_max: u32,
     /// True if the host closes the connection at `requests_max` without `Connection: close` in the
     /// last reply.
@@ -118,9 +118,9 @@ pub struct Host {
     pub says_kept: bool,
     /// True if the host sends bodies in chunks.
     pub chunked: bool,
-    /// The content coding of its bodies for clients that accept it.
+    /// The content coding of the host's bodies, for clients that accept this coding.
     pub coding: Coding,
-    /// The kind of its robots.txt.
+    /// The kind of the host's robots.txt.
     pub robots: Robots,
     /// The median time from a request to the first byte of its reply.
     pub think_time: Duration,

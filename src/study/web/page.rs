@@ -15,7 +15,7 @@ pub enum Kind {
     Html,
     /// HTML with the same body as other pages of the host; its one link leads to the root.
     Duplicate,
-    /// Not HTML, though parts of it look like HTML.
+    /// A page that is not HTML, though parts of its body look like HTML.
     Binary,
     /// A redirect to another page.
     Redirect,
@@ -23,7 +23,7 @@ pub enum Kind {
     NotFound,
     /// An error of the server: answered with 500.
     ServerError,
-    /// Disallowed by the host's robots.txt.
+    /// A page that the host's robots.txt disallows.
     Closed,
 }
 

@@ -109,7 +109,7 @@ pub enum Play {
     ResetAtOnce,
     /// Resets the connection in the middle of the body.
     ResetLater,
-    /// Never answers.
+    /// Never answers the request, and keeps the connection open.
     StallHead,
     /// Stops forever in the middle of the body.
     StallBody,

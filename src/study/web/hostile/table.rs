@@ -320,9 +320,9 @@ impl Hostile {
                 Spec { rows: ROWS, ..PLAIN }
             }
             Self::RobotsLoop => {
-                // When a crawler has followed as many redirects as it does, it may treat robots.txt
-                // as unavailable (RFC 9309, section 2.3.1.2) and so everything on the host as
-                // allowed.
+                // A crawler limits how many redirects it follows. At its limit it may treat
+                // robots.txt as unavailable (RFC 9309, section 2.3.1.2), and so everything on the
+                // host as allowed.
                 const ROWS: &[Row] = &[
                     row(ROBOTS, Play::RedirectTo("/robots.txt"), &[Redirect, RedirectLimit]),
                     row("/", Play::Plain, &[Ok, RobotsUnreachable]),
