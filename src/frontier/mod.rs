@@ -68,7 +68,7 @@ pub struct Settings {
     /// The number of the crawl whose files are kept under `state/`. If it is `None`, nothing is
     /// written to disk.
     pub crawl: Option<u64>,
-    /// Returns whether bytes are a valid payload. It checks what is read back from disk.
+    /// Checks whether bytes are a valid payload. It is called for what is read from disk.
     pub is_payload: fn(&[u8]) -> bool,
 }
 
@@ -91,13 +91,13 @@ pub struct Frontier {
     settings: Settings,
     scheduler: Scheduler,
     queues: Queues,
-    /// Retired servers that may have URLs in memory. [`Frontier::given_up`] has not returned all of
-    /// these URLs yet.
+    /// Retired servers with URLs that [`Frontier::given_up`] may not have returned yet.
     given_up: VecDeque<ServerId>,
     snapshot: Option<Box<Snapshot>>,
     /// The number of servers in the snapshot that is being restored.
     restoring: usize,
-    /// How many of the next calls of [`Frontier::next`] take a server whose record was prefetched.
+    /// How many of the next calls of [`Frontier::next`] take a server whose record was prefetched
+    /// already.
     prefetched: usize,
 }
 
@@ -112,8 +112,8 @@ pub enum Added {
     Full,
 }
 
-/// How many bytes that jobs have read from disk one call of [`Frontier::take_in`] adds to the
-/// queues.
+/// The number of bytes that one call of [`Frontier::take_in`] adds to the queues, of those that
+/// jobs have read from disk.
 const TAKE_IN_BYTES: usize = if cfg!(test) { 300 } else { 32 << 10 };
 
 impl Frontier {
@@ -153,7 +153,7 @@ impl Frontier {
         ids.iter().for_each(|id| self.queues.prefetch_more(id.0));
     }
 
-    /// Returns the server of `url` if it is known.
+    /// Returns the server of `url`, or `None` if that server is not known.
     pub fn find(&self, url: UrlRef<'_>) -> Option<ServerId> {
         called!(Find(url.as_str().to_owned()));
         self.scheduler.find(url)
@@ -170,8 +170,8 @@ impl Frontier {
         id
     }
 
-    /// Adds a URL to the queue of a server. A URL that `is_first` goes before all that are not, and
-    /// the caps on queued URLs don't apply to it.
+    /// Adds a URL to the queue of a server. A URL with `is_first` goes before all URLs without it,
+    /// and the caps on queued URLs don't apply to it.
     pub fn add_to(
         &mut self,
         id: ServerId,
@@ -208,9 +208,9 @@ impl Frontier {
         self.scheduler.keep_new_quiet(until);
     }
 
-    /// Makes a server busy without a visit, even while it rests, so that the caller can take URLs
-    /// that need no request from its queue. [`Frontier::hand_back`] makes it available again.
-    /// Returns `false`, and changes nothing, if the server is busy or retired.
+    /// Makes a server busy without a visit, even while it rests, so that the caller can take those
+    /// URLs from its queue that need no request. [`Frontier::hand_back`] makes the server available
+    /// again. Returns `false`, and changes nothing, if the server is busy or retired.
     pub fn open_queue(&mut self, id: ServerId, now: Instant) -> bool {
         called!(OpenQueue(id, now));
         self.scheduler.open(id, now)
@@ -252,7 +252,7 @@ impl Frontier {
         self.queues.has_better(id.0, than)
     }
 
-    /// Returns the key of the next URL of a server if that URL is in memory.
+    /// Returns the key of the next URL of a server, or `None` if that URL is not in memory.
     pub fn next_key(&self, id: ServerId) -> Option<Key> {
         self.queues.next_key(id.0)
     }
@@ -295,7 +295,7 @@ impl Frontier {
     }
 
     /// Ends a visit that made no request, or closes a queue that [`Frontier::open_queue`] opened.
-    /// The server owes no rest and keeps its place among those of equal rank.
+    /// No rest follows, and the server keeps its place among servers of equal rank.
     pub fn hand_back(&mut self, id: ServerId, now: Instant) {
         called!(HandBack(id, now));
         self.copy_before_change(id);
@@ -303,7 +303,7 @@ impl Frontier {
         self.follow_changes(now);
     }
 
-    /// Ends a visit. The server rests for as long as it owes, and at least until
+    /// Ends a visit. The server rests for as long as the settings ask for, and at least until
     /// `visit.not_before`. Returns the instant from which it may be visited again.
     pub fn finish(&mut self, id: ServerId, visit: &Visit, now: Instant) -> Instant {
         called!(Finish(id, *visit, now));
@@ -332,7 +332,7 @@ impl Frontier {
         self.scheduler.snooze(id, until, now);
     }
 
-    /// Cancels a [`Frontier::snooze`]. The server may be visited from `due` on.
+    /// Cancels a [`Frontier::snooze`]: the server may be visited from `due` on.
     pub fn rouse(&mut self, id: ServerId, due: Instant, now: Instant) {
         called!(Rouse(id, due, now));
         self.copy_before_change(id);
@@ -380,7 +380,7 @@ impl Frontier {
         self.queues.set_counted(id.0, self.scheduler.counted(id));
     }
 
-    /// Sets the Crawl-delay of a server's robots.txt; `None` if it has none.
+    /// Sets the Crawl-delay of a server's robots.txt; `None` means that it has none.
     pub fn set_crawl_delay(&mut self, id: ServerId, delay: Option<Duration>, now: Instant) {
         called!(SetCrawlDelay(id, delay, now));
         self.copy_before_change(id);
@@ -407,28 +407,30 @@ impl Frontier {
         self.queues.disk_bytes()
     }
 
-    /// Writes buffered chunks to disk: all of them, or if `all` is false only when there are enough
-    /// bytes for an append.
+    /// Writes buffered chunks of URLs to disk. If `all`, writes all of them, otherwise only when
+    /// there are enough bytes for an append.
     ///
     /// # Errors
+    /// The error of the disk. Nothing is lost, and the call may be repeated.
     /// The error of the disk. Nothing is lost, and the call may be repeated.
     pub fn write(&mut self, all: bool, disk: &mut dyn Disk) -> Result<(), disk::Error> {
         called!(Write(all));
         self.queues.write(all, disk)
     }
 
-    /// Returns the next job, if there is one. A job reads from disk and may run on another thread.
-    /// At most one job exists at a time.
+    /// Returns the next job, or `None` if there is nothing to do. A job reads URLs from disk and
+    /// may run on another thread. At most one job exists at a time.
     pub fn job(&mut self, disk: &dyn Disk) -> Option<QueuesJob> {
         called!(Job);
         self.queues.job(disk)
     }
 
-    /// Accepts the result of a job. [`Frontier::take_in`] must follow, once in each turn until
-    /// [`Frontier::has_read`] returns false.
+    /// Accepts the result of a job. [`Frontier::take_in`] must be called afterwards, once in each
+    /// turn until [`Frontier::has_read`] returns false.
     ///
     /// # Errors
-    /// The error of the disk. The URLs are still where they were.
+    /// The error of the disk. No URL is lost: those that the job should have read are still on
+    /// disk.
     pub fn worked(&mut self, done: QueuesDone) -> Result<(), disk::Error> {
         called!(Worked);
         self.queues.worked(done)

@@ -38,7 +38,8 @@ pub(super) struct Snapshot {
     now: Now,
     /// The number of servers known when the snapshot began.
     servers: usize,
-    /// Clocks of hosts that were visited since the snapshot began, with the values from before.
+    /// The clocks of hosts that were visited since the snapshot began, with the values that they
+    /// had when it began.
     clocks: Map<GroupId, Instant>,
     /// The number of the server to be written next.
     next: usize,
@@ -64,8 +65,8 @@ impl Frontier {
         }));
     }
 
-    /// Appends frames of the snapshot to `out`: about `budget_bytes`, not counting the frames of
-    /// queues that have changed since the snapshot began. Returns `true` when all frames are
+    /// Appends frames of the snapshot to `out`, about `budget_bytes` bytes. Frames of queues that
+    /// have changed since the snapshot began come in addition. Returns `true` when all frames are
     /// written.
     pub fn snapshot_some(&mut self, budget_bytes: usize, out: &mut Vec<u8>) -> bool {
         called!(SnapshotSome);
@@ -110,15 +111,15 @@ impl Frontier {
         Ok(Mark { state, files })
     }
 
-    /// Records that the last mark is durable. Returns the names of files that nothing needs any
-    /// more, which the caller should remove.
+    /// Records that the checkpoint with the last mark is durable. Returns the names of files that
+    /// nothing needs any more, which the caller should remove.
     pub fn on_durable(&mut self) -> Vec<String> {
         called!(Settled);
         self.queues.on_durable()
     }
 
-    /// Copies the record of a server into a frame, unless the snapshot has it already. Called
-    /// before the record changes.
+    /// Copies the record of a server into a frame, unless the snapshot has the record already. It
+    /// must be called before the record changes.
     pub(super) fn copy_before_change(&mut self, id: ServerId) {
         if let Some(snapshot) = &mut self.snapshot
             && (snapshot.next..snapshot.servers).contains(&id.index())
@@ -130,8 +131,8 @@ impl Frontier {
         }
     }
 
-    /// Keeps the clock of a server's host for the snapshot. Called before the clock changes, since
-    /// all servers of the host share it.
+    /// Keeps the clock of a server's host for the snapshot. It must be called before the clock
+    /// changes, since all servers of the host share it.
     pub(super) fn keep_host_clock(&mut self, id: ServerId) {
         if let Some(snapshot) = &mut self.snapshot
             && let (Some(host), next) = self.scheduler.host_clock(id)
@@ -140,8 +141,9 @@ impl Frontier {
         }
     }
 
-    /// Creates a frontier from the state of its mark and from the files that its checkpoint names,
-    /// with their lengths in bytes. [`Frontier::restore_frame`] then adds the servers and queues.
+    /// Creates a frontier from `state`, the state in the frontier's mark, and from the files that
+    /// its checkpoint names, with their lengths in bytes. [`Frontier::restore_frame`] then adds the
+    /// servers and queues.
     ///
     /// # Errors
     /// The state is not valid, a segment is shorter than its length in the checkpoint, or the disk
@@ -160,11 +162,12 @@ impl Frontier {
         Ok(Self { queues, restoring: servers as usize, ..Self::new(settings) })
     }
 
-    /// Restores one frame. Between the first frame and [`Frontier::restored`] only
-    /// [`Scheduler::server`] may be called.
+    /// Restores the server or queue in one frame. Between the first frame and
+    /// [`Frontier::restored`] only [`Scheduler::server`] may be called.
     ///
     /// # Errors
-    /// The frame can't belong to this snapshot. The frontier must not be used then.
+    /// The frame can't belong to this snapshot. In that case the frontier must not be used any
+    /// more.
     pub fn restore_frame(&mut self, frame: &Frame<'_>, now: Now) -> Result<(), Flaw> {
         if frame.kind != SERVER {
             return self.queues.restore_frame(frame.kind, frame.payload);

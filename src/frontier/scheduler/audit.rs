@@ -23,7 +23,7 @@ pub struct Audited {
     pub best: Vec<u64>,
 }
 
-/// The gain and the cost of a visit. Their quotient is the rank of the server.
+/// The gain and the cost of a visit. The greater their quotient, the better the rank of the server.
 type Worth = (u128, u128);
 
 impl Scheduler {
@@ -60,9 +60,9 @@ impl Scheduler {
         Ok(())
     }
 
-    /// Returns a server that is held back by mistake, if there is one: its group has room for a
-    /// visit and no alarm, and the ready queue has no better server of that group that could go
-    /// instead.
+    /// Returns a server that a group holds back by mistake, if there is one. It is a mistake if the
+    /// group has room for a visit and no alarm, and the ready queue has no better server of that
+    /// group that could go instead.
     fn forgotten(&self) -> Option<ServerId> {
         let is_forgotten = |(group, rank, _): &(_, _, _)| {
             let mut better = self.ready.range(Reverse(*rank)..);

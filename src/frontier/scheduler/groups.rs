@@ -77,7 +77,7 @@ struct Group {
     waiting: Option<Box<BTreeMap<Rank, ServerId>>>,
 }
 
-/// The limits that apply to each group of one kind.
+/// The limits that apply to each group of one kind (host, domain or address).
 #[derive(Clone, Copy, Debug)]
 struct Limits {
     /// The largest number of simultaneous visits; `u32::MAX` means no cap.
@@ -126,12 +126,14 @@ impl Groups {
         self.limits[kind as usize].cap < u32::MAX || self.can_hold_one(kind)
     }
 
-    /// Returns whether a group of that kind can hold its only server back, which takes a delay.
+    /// Returns whether a group of that kind can hold a server back even if it is the only one in
+    /// the group. Only a delay can do that, not a cap.
     pub(super) fn can_hold_one(&self, kind: GroupKind) -> bool {
         self.limits[kind as usize].delay > Duration::ZERO
     }
 
-    /// Adds a group whose clock is `next`. If `is_active`, its first server is being visited now.
+    /// Adds a group of that kind whose clock is `next`. `is_active` is whether its first server is
+    /// being visited now.
     pub(super) fn add(&mut self, kind: GroupKind, next: Instant, is_active: bool) -> GroupId {
         let id = GroupId::from_index(self.groups.len());
         self.groups.push(Group { next, active: u32::from(is_active), kind, waiting: None });
@@ -139,7 +141,8 @@ impl Groups {
     }
 
     /// Returns the first known server of a domain. If there is none, records `id` as the first one
-    /// and returns `None`. `is` returns whether a server belongs to the domain.
+    /// and returns `None`. `is` is called with a server and returns whether it belongs to the
+    /// domain.
     pub(super) fn first_of(
         &mut self,
         domain: &str,
@@ -170,7 +173,7 @@ impl Groups {
         id
     }
 
-    /// Prepares the groups of a restored crawl. The rest that domains and addresses still owed is
+    /// Prepares the groups of a restored crawl. How long domains and addresses should still rest is
     /// not known, so each of them rests as long as after a visit.
     pub(super) fn restart(&mut self, now: Instant) {
         for id in self.ids() {
@@ -185,7 +188,8 @@ impl Groups {
         self.group(id).next
     }
 
-    /// Sets the clock of a group to `next` unless it is later already, and moves the group's alarm.
+    /// Sets the clock of a group to `next`, and moves the group's alarm. A clock that is later
+    /// already stays.
     pub(super) fn rest_until(&mut self, id: GroupId, next: Instant) {
         let old = self.next(id);
         if next > old {
@@ -205,7 +209,7 @@ impl Groups {
         self.group(id).active < self.limits_of(id).cap
     }
 
-    /// Counts a visit to a server of the group, which was just taken.
+    /// Counts a visit to a server of the group, when the server is taken.
     pub(super) fn enter(&mut self, id: GroupId) {
         self.group_mut(id).active += 1;
         debug_assert!(self.group(id).active <= self.limits_of(id).cap, "the cap holds");
@@ -216,9 +220,9 @@ impl Groups {
         self.rest_until(id, now + self.limits_of(id).delay);
     }
 
-    /// Records the end of a visit. `visit` is the instant at which it ended, and the instant until
-    /// which its server rests. It is `None` if the visit made no request to this group, and then no
-    /// rest is owed.
+    /// Records the end of a visit to a server of the group. `visit` holds two instants: when the
+    /// visit ended, and until when its server rests. It is `None` if the visit made no request to
+    /// this group; then the group doesn't rest.
     pub(super) fn leave(&mut self, id: GroupId, visit: Option<(Instant, Instant)>) {
         let group = self.group_mut(id);
         assert!(group.active > 0, "a group counts each visit once");
@@ -230,7 +234,8 @@ impl Groups {
         }
     }
 
-    /// Returns the best of the servers that a group holds back, with its rank.
+    /// Returns the best of the servers that a group holds back, with its rank; `None` if it holds
+    /// none.
     pub(super) fn first(&self, id: GroupId) -> Option<(Rank, ServerId)> {
         let first = self.group(id).waiting.as_ref()?.first_key_value();
         first.map(|(rank, server)| (*rank, *server))
@@ -243,7 +248,7 @@ impl Groups {
         self.held += 1;
     }
 
-    /// Removes the server with that rank from the one of these groups that holds it back. Returns
+    /// Removes the server with that rank from whichever of these groups holds it back, and returns
     /// that group.
     pub(super) fn let_go(&mut self, groups: [Option<GroupId>; 3], rank: Rank) -> GroupId {
         let holder = groups.into_iter().flatten().find(|id| self.remove(*id, rank));
@@ -251,7 +256,8 @@ impl Groups {
     }
 
     /// Wakes a group. If it admits a visit, the best server that it holds back is removed and
-    /// returned. If only its clock is not over, the group gets an alarm.
+    /// returned. If it would admit a visit but for its clock, the group gets an alarm. Otherwise
+    /// nothing happens.
     pub(super) fn wake(&mut self, id: GroupId, now: Instant) -> Option<(Rank, ServerId)> {
         let first = self.first(id)?;
         if !self.has_room(id) {
@@ -273,12 +279,12 @@ impl Groups {
         Some(first)
     }
 
-    /// Returns the instant of the first alarm.
+    /// Returns the instant of the first alarm, or `None` if there is no alarm.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.alarms.first().map(|(next, _)| *next)
     }
 
-    /// Removes one alarm that is due and returns its group.
+    /// Removes one alarm that is due and returns its group, or `None` if no alarm is due.
     pub(super) fn expire(&mut self, now: Instant) -> Option<GroupId> {
         self.deadline().filter(|next| *next <= now)?;
         self.alarms.pop_first().map(|(_, id)| id)

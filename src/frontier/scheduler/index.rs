@@ -43,12 +43,13 @@ impl Index {
         Self { hasher: FixedState::with_seed(seed), segments }
     }
 
-    /// Returns the hash of a name.
+    /// Returns the hash of a name, which depends on the seed of the index.
     pub(super) fn hash(&self, name: &[u8]) -> u64 {
         self.hasher.hash_one(name)
     }
 
-    /// Returns the number with this hash for which `is` returns true. `is` compares the names.
+    /// Returns the number whose name has this hash and for which `is` returns true. `is` compares
+    /// the names; it is called for each number whose hash may be the same.
     pub(super) fn find(&self, hash: u64, mut is: impl FnMut(u32) -> bool) -> Option<u32> {
         let segment = &self.segments[segment_of(hash)];
         let slots = segment.probe(hash as u32).map(|at| segment.slots[at]);
@@ -57,7 +58,7 @@ impl Index {
         found.map(|slot| slot as u32)
     }
 
-    /// Adds a number that is not in the index yet.
+    /// Adds a number whose name has this hash. The number must not be in the index yet.
     pub(super) fn insert(&mut self, hash: u64, number: u32) {
         assert_ne!(number, u32::MAX, "fewer than 2^32 - 1 names");
         self.segments[segment_of(hash)].insert(hash << 32 | u64::from(number));
@@ -85,7 +86,7 @@ impl Segment {
         self.slots[free] = slot;
     }
 
-    /// Returns the indexes of the slots in the order in which a hash is looked for.
+    /// Returns the indexes of the slots in the order in which they are searched for a hash.
     fn probe(&self, hash: u32) -> impl Iterator<Item = usize> + use<> {
         let slots = self.slots.len();
         let home = ((u64::from(hash) * slots as u64) >> 32) as usize;

@@ -5,10 +5,11 @@
 //! that it knows of a server's queue is in [`Waiting`]. It knows no URLs, robots rules, logs or
 //! disk, does no I/O and reads no clock.
 //!
-//! A server is idle (no URLs), ready, reading (its next URLs are on disk), busy, snoozed (until it
-//! is due) or retired. When a queue changes, [`Scheduler::set_waiting`] must be called. A visit
-//! begins with [`Scheduler::next`], which makes a server busy. It ends with [`Scheduler::finish`],
-//! or with [`Scheduler::hand_back`] if no request was made.
+//! A server is idle (no URLs), ready, reading (its next URLs are on disk), busy, snoozed (it rests
+//! until an instant, its *due*) or retired (given up). When a queue changes,
+//! [`Scheduler::set_waiting`] must be called. A visit begins with [`Scheduler::next`], which makes
+//! a server busy. It ends with [`Scheduler::finish`], or with [`Scheduler::hand_back`] if no
+//! request was made.
 //!
 //! A *group* is all servers that share a host, an address or a registrable domain. It has a clock
 //! (no visit begins before it) and a cap on simultaneous visits. A ready server that one of its
@@ -73,16 +74,16 @@ pub struct Scheduler {
     servers: Table<Server>,
     origins: Origins,
     groups: Groups,
-    /// The ready queue: ready servers by rank, except those that a group holds back. The
-    /// best is the last: a server that enters is most often the worst, and a map that is searched
-    /// from the front finds its place first.
+    /// The ready queue: ready servers by rank, except those that a group holds back. The best
+    /// server is the last entry: a server that enters is most often the worst, and a map that is
+    /// searched from the front finds its place first.
     ready: BTreeMap<Reverse<Rank>, ServerId>,
-    /// Snoozed servers, by the instant at which they are due, then by arrival. The next
-    /// is the last, for the same reason.
+    /// Snoozed servers, by the instant at which they are due, then by arrival. The server that is
+    /// due next is the last entry, because a server that enters is most often due last.
     asleep: BTreeMap<Reverse<(Instant, u64)>, ServerId>,
     /// The number of arrivals so far: how many times a server became ready or went to sleep.
     arrivals: u64,
-    /// Servers that become known are not visited before this instant.
+    /// The instant before which no server that becomes known is visited.
     quiet_until: Instant,
 }
 
@@ -101,8 +102,8 @@ impl Scheduler {
         }
     }
 
-    /// Returns the server of `url`. If it is not known, it is added: it is idle, and not visited
-    /// before [`Scheduler::quiet_until`].
+    /// Returns the server of `url`. If the server is not known, it is added: it is idle, and is not
+    /// visited before [`Scheduler::quiet_until`].
     pub fn server_of(&mut self, url: UrlRef<'_>) -> ServerId {
         let sibling = match self.origins.find(url) {
             Ok(id) => return id,
@@ -113,20 +114,20 @@ impl Scheduler {
         id
     }
 
-    /// Returns the server of `url` if it is known.
+    /// Returns the server of `url`, or `None` if that server is not known.
     pub fn find(&self, url: UrlRef<'_>) -> Option<ServerId> {
         self.origins.find(url).ok()
     }
 
-    /// Guesses the servers of URLs by the hashes of their hosts, without comparing the names. A
-    /// wrong guess only makes a prefetch useless.
+    /// Guesses the servers of URLs by the hashes of their hosts, without comparing the names, so
+    /// that their records can be prefetched. A wrong guess only makes a prefetch useless.
     pub fn guess<'a>(&self, urls: impl Iterator<Item = UrlRef<'a>>) -> Batch {
         let hashes: SmallVec<[u64; BATCH]> = urls.map(|url| self.origins.hash(url)).collect();
         hashes.iter().filter_map(|hash| self.origins.guess(*hash)).collect()
     }
 
-    /// Returns the first servers of the ready queue, the best first. A group may hold some of them
-    /// back.
+    /// Returns the best servers of the ready queue, the best first, as many as one batch takes. A
+    /// group may hold some of them back.
     pub fn upcoming(&self) -> Batch {
         self.ready.values().rev().copied().take(BATCH).collect()
     }
@@ -145,12 +146,13 @@ impl Scheduler {
         }
     }
 
-    /// Returns whether the server of `url` is known, or may be added within `servers_max`.
+    /// Returns whether a URL can be given a server: the server of `url` is known, or may be added
+    /// within `servers_max`.
     pub fn has_room_for(&self, url: UrlRef<'_>) -> bool {
         self.servers.len() < self.settings.servers_max || self.find(url).is_some()
     }
 
-    /// Returns the origin of a server.
+    /// Returns the origin (scheme, host and port) of a server.
     pub fn origin(&self, id: ServerId) -> Origin<'_> {
         self.origins.get(id)
     }
@@ -170,8 +172,8 @@ impl Scheduler {
         self.server(id).burst(&self.settings)
     }
 
-    /// Returns how many of the best URLs in a server's queue its rank is computed from: as many as
-    /// its next visit takes at most, or 1 under the policy `quality`.
+    /// Returns how many of the best URLs in a server's queue its rank is computed from. That is the
+    /// most that its next visit takes, or 1 under the policy `quality`.
     pub fn counted(&self, id: ServerId) -> usize {
         let (server, schedule) = (self.server(id), &self.settings.schedule);
         let visit_max = server.estimates.visit_max(server.burst(&self.settings), schedule);
@@ -192,7 +194,8 @@ impl Scheduler {
             }
             Standing::InLine | Standing::Held if rank.is_some() => self.rerank(id, rank, now),
             Standing::Asleep if waiting.urls > 0 => server.rank = rank,
-            // Its URLs were read from disk. It keeps its place among servers of equal rank.
+            // The server's URLs were read from disk. It keeps its place among servers of equal
+            // rank.
             Standing::Reading if rank.is_some() => self.line_up(id, rank),
             _ => {
                 self.withdraw(id, now);
@@ -220,16 +223,17 @@ impl Scheduler {
         Some(id)
     }
 
-    /// Returns the rank of the server that [`Scheduler::next`] would take.
+    /// Returns the rank of the server that [`Scheduler::next`] would take, or `None` if it would
+    /// take none.
     pub fn best(&mut self, now: Instant) -> Option<Rank> {
         self.wake(now);
         let id = self.first_admitted(now)?;
         self.server(id).place()
     }
 
-    /// Makes a server busy without a visit, even while it rests, so that the caller can take URLs
-    /// that need no request from its queue. [`Scheduler::hand_back`] makes it available again.
-    /// Returns `false`, and changes nothing, if the server is busy or retired.
+    /// Makes a server busy without a visit, even while it rests, so that the caller can take those
+    /// URLs from its queue that need no request. [`Scheduler::hand_back`] makes the server
+    /// available again. Returns `false`, and changes nothing, if the server is busy or retired.
     pub fn open(&mut self, id: ServerId, now: Instant) -> bool {
         self.wake(now);
         if matches!(self.server(id).state(), ServerState::Busy | ServerState::Retired(_)) {
@@ -281,8 +285,8 @@ impl Scheduler {
         begins
     }
 
-    /// Ends a visit that made no request, or closes a queue that [`Scheduler::open`] opened. The
-    /// server owes no rest and keeps its place among servers of equal rank.
+    /// Ends a visit that made no request, or closes a queue that [`Scheduler::open`] opened. No
+    /// rest follows, and the server keeps its place among servers of equal rank.
     pub fn hand_back(&mut self, id: ServerId, waiting: Waiting, now: Instant) {
         assert_eq!(self.server(id).state(), ServerState::Busy, "only a visit under way can end");
         self.wake(now);
@@ -296,11 +300,12 @@ impl Scheduler {
         }
     }
 
-    /// Ends a visit. The server rests for as long as it owes, and at least until
-    /// `visit.not_before`. Its host rests for as long as it owes. The host rests until `not_before`
-    /// only if the server asked for that (`visit.strained`), since another server of the host may
-    /// be in better health. `waiting` is called with the new result of [`Scheduler::counted`] and
-    /// returns the state of the queue. Returns the instant at which the server is due.
+    /// Ends a visit. The server rests for as long as the settings ask for, and at least until
+    /// `visit.not_before`. Its host rests for as long as the settings ask for. The host rests until
+    /// `not_before` only if the server asked for that (`visit.strained`), since another server of
+    /// the host may be in better health. `waiting` is called with the new result of
+    /// [`Scheduler::counted`] and returns the state of the queue. Returns the instant at which the
+    /// server is due.
     pub fn finish(
         &mut self,
         id: ServerId,
@@ -324,14 +329,14 @@ impl Scheduler {
     }
 
     /// Records whether a connection to a server is parked (kept open between two visits), which
-    /// makes the next visit cheaper.
+    /// makes the next visit cheaper. `waiting` is the state of the server's queue.
     pub fn set_parked(&mut self, id: ServerId, is_parked: bool, waiting: Waiting, now: Instant) {
         self.servers[id.index()].estimates.is_parked = is_parked;
         self.set_waiting(id, waiting, now);
     }
 
-    /// Sets the Crawl-delay of a server's robots.txt; `None` if it has none. `waiting` is called
-    /// with the new result of [`Scheduler::counted`] and returns the state of the queue.
+    /// Sets the Crawl-delay of a server's robots.txt; `None` means that it has none. `waiting` is
+    /// called with the new result of [`Scheduler::counted`] and returns the state of the queue.
     pub fn set_crawl_delay(
         &mut self,
         id: ServerId,
@@ -350,7 +355,7 @@ impl Scheduler {
         self.set_due(id, server.due.max(until), now);
     }
 
-    /// Cancels a [`Scheduler::snooze`]. The server may be visited from `due` on.
+    /// Cancels a [`Scheduler::snooze`]: the server may be visited from `due` on.
     pub fn rouse(&mut self, id: ServerId, due: Instant, now: Instant) {
         self.set_due(id, due, now);
         self.keep_host_clock(id);
@@ -372,7 +377,8 @@ impl Scheduler {
         }
     }
 
-    /// Returns the instant at which the next snoozed server or group wakes.
+    /// Returns the earliest instant at which a snoozed server or a group wakes; `None` if there is
+    /// none.
     pub fn deadline(&self) -> Option<Instant> {
         let asleep = self.asleep.last_key_value().map(|(Reverse((due, _)), _)| *due);
         asleep.into_iter().chain(self.groups.deadline()).min()
@@ -389,14 +395,14 @@ impl Scheduler {
         self.asleep.len() + self.groups.held()
     }
 
-    /// Returns the instant before which no new server is visited. Such a server may have been
-    /// visited by the previous run, if that was killed.
+    /// Returns the instant before which no server that becomes known is visited. Such a server may
+    /// have been visited by the previous run, if that was killed.
     pub fn quiet_until(&self) -> Instant {
         self.quiet_until
     }
 
     /// Delays the first visit to each server that becomes known from now on until `until` at least.
-    /// An earlier `until` than the present one has no effect.
+    /// If an earlier call set a later instant, that one stays.
     pub fn keep_new_quiet(&mut self, until: Instant) {
         self.quiet_until = self.quiet_until.max(until);
     }
@@ -424,7 +430,8 @@ impl Scheduler {
         id
     }
 
-    /// Returns the group of a server's host or domain, which is created if there is none.
+    /// Returns the group of a server's host or domain, as `kind` says. The group is created if
+    /// there is none.
     fn group_of(&mut self, kind: GroupKind, id: ServerId) -> GroupId {
         let server = &mut self.servers[id.index()];
         if let Some(group) = server.groups[kind as usize] {

@@ -33,7 +33,7 @@ impl Name {
 #[derive(Debug)]
 pub(super) struct Origins {
     chunks: Vec<String>,
-    /// The place of each server's origin, by the number of the server.
+    /// The place of the text of each server's origin. The index is the number of the server.
     names: Table<Name>,
     index: Index,
 }
@@ -56,13 +56,14 @@ impl Origins {
     /// Returns the server of a URL.
     ///
     /// # Errors
-    /// If the server is not known, the error is the first known server of its host, if there is
-    /// one.
+    /// The server is not known. The error is the first known server of the same host, or `None` if
+    /// the host has no known server.
     pub(super) fn find(&self, url: UrlRef<'_>) -> Result<ServerId, Option<ServerId>> {
         let (origin, host) = (url.origin(), url.host());
         let of = |number| self.get(ServerId(number));
         let first = self.index.find(self.index.hash(host.as_bytes()), |number| {
-            // Most hosts have one server. If its origin is the same, its host need not be computed.
+            // Most hosts have one server. If its origin equals that of the URL, the host need not
+            // be computed.
             of(number).0 == origin || of(number).host() == host
         });
         let first = first.ok_or(None)?;
@@ -79,13 +80,14 @@ impl Origins {
         self.index.hash(url.host().as_bytes())
     }
 
-    /// Returns the first known server of a host with this hash. Since no names are compared, it may
-    /// be a server of another host with the same hash.
+    /// Returns the first known server of a host with this hash, or `None`. Since no names are
+    /// compared, it may be a server of another host with the same hash.
     pub(super) fn guess(&self, hash: u64) -> Option<ServerId> {
         self.index.find(hash, |_| true).map(ServerId)
     }
 
-    /// Adds the origin of the next server. `has_sibling` is whether its host has a server already.
+    /// Adds the origin of the server that gets the next number. `has_sibling` is whether a server
+    /// of the same host has been added before.
     pub(super) fn add(&mut self, url: UrlRef<'_>, has_sibling: bool) {
         let id = ServerId::from_index(self.names.len());
         let key = if has_sibling { url.origin() } else { url.host() };
@@ -138,7 +140,7 @@ impl<'a> Origin<'a> {
         written.and_then(|digits| digits.parse().ok()).unwrap_or(implied)
     }
 
-    /// Returns the URL of a request target (path and query) at this origin.
+    /// Returns the URL of a request target (path and query) at this origin, as text.
     pub fn url_of(self, target: &str) -> String {
         [self.0, target].concat()
     }

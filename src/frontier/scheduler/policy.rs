@@ -66,9 +66,10 @@ pub struct Settings {
     /// The rule that decides which ready server is visited first.
     pub policy: Policy,
     /// The p of the formulas, in thousandths: how many times faster a server is assumed to answer
-    /// if it keeps connections open.
+    /// on a connection that is kept open.
     pub speedup_milli: u32,
-    /// The weight of the old estimate against a new measurement, in thousandths.
+    /// The weight of the old estimate when a new measurement arrives, in thousandths. The
+    /// measurement has the rest of the weight.
     pub smoothing_milli: u32,
     /// The connection time assumed for a server that has not been measured.
     pub connect_time_new: Duration,
@@ -105,16 +106,17 @@ pub struct Waiting {
 
 /// The place of a ready server in the ready queue. The server with the lesser rank goes first.
 ///
-/// A rank is a fraction, gain by cost, inverted so that the greatest is the least; then the number
-/// in the order of arrival.
+/// A rank has two parts, compared one after the other. The first is the fraction gain / cost of a
+/// visit, inverted so that the greatest fraction is the least number. The second is the server's
+/// number in the order of arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Rank {
     pub(super) fraction: NonZeroU64,
     pub(super) arrival: u64,
 }
 
-/// Returns the fraction of the rank of a visit that gains `gain` in `cost_us` microseconds. The
-/// greater quotient has the lesser fraction.
+/// Returns the first part of a [`Rank`], for a visit that gains `gain` in `cost_us` microseconds.
+/// The greater the quotient, the lesser the result.
 pub(super) fn fraction(gain: u64, cost_us: u64) -> NonZeroU64 {
     let fraction = gain as f64 / cost_us.max(1) as f64;
     // The bits of two numbers that aren't negative compare as the numbers do. No number has all
@@ -122,7 +124,8 @@ pub(super) fn fraction(gain: u64, cost_us: u64) -> NonZeroU64 {
     NonZeroU64::new(!fraction.to_bits()).unwrap_or(NonZeroU64::MIN)
 }
 
-/// Estimates of how a server answers. A time of 0 means that it has not been measured.
+/// Estimates of how a server answers. Times are in microseconds; a time of 0 means that it has not
+/// been measured.
 ///
 /// The struct is packed, so that a server's record has no padding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -150,7 +153,7 @@ impl Estimates {
         self.allowance = u16::try_from(visit.allowance).unwrap_or(u16::MAX);
     }
 
-    /// Returns how many requests the next visit makes if the queue holds as many URLs.
+    /// Returns how many requests the next visit makes if the queue holds enough URLs.
     pub(super) fn visit_max(&self, burst: Burst, settings: &Settings) -> u32 {
         let (.., allowance) = self.or_assumed(settings);
         match burst {
@@ -159,8 +162,9 @@ impl Estimates {
         }
     }
 
-    /// Returns the connection time and the response time in microseconds, and the number of
-    /// requests on a connection. Values that were not measured are those that the settings assume.
+    /// Returns three values: the connection time and the response time in microseconds, and the
+    /// number of requests on a connection. For a value that was not measured it returns the one
+    /// that the settings assume.
     pub(super) fn or_assumed(&self, settings: &Settings) -> (u32, u32, u32) {
         let or = |measured_us, new| if measured_us == 0 { narrow(new) } else { measured_us };
         let connect = or(self.connect_us, settings.connect_time_new);
@@ -170,8 +174,8 @@ impl Estimates {
         (connect, response, allowance)
     }
 
-    /// Returns the fraction of the server's rank for a queue in this state; `None` if the next URL
-    /// is not in memory.
+    /// Returns the fraction of the rank that the server has if its queue is in the state `waiting`;
+    /// `None` if the next URL is not in memory.
     pub(super) fn rank(
         &self,
         waiting: Waiting,
@@ -190,7 +194,8 @@ impl Estimates {
         })
     }
 
-    /// Returns T: how long a visit of `pages` pages occupies a connection slot, in microseconds.
+    /// Returns the T of the formulas: how long a visit of `pages` pages occupies a connection slot,
+    /// in microseconds.
     fn slot_us(&self, pages: u64, settings: &Settings) -> u64 {
         let (connect, response, allowance) = self.or_assumed(settings);
         let (connect, response) = (u64::from(connect), u64::from(response));

@@ -17,9 +17,9 @@ pub struct Settings {
     pub schedule: policy::Settings,
     /// How many requests one visit may make.
     pub burst: Burst,
-    /// The rest that is owed for each request of a visit.
+    /// The rest after a visit for each request that it made.
     pub delay: Duration,
-    /// The rest that is owed for a visit, as a multiple of its duration, in thousandths.
+    /// The rest after a visit as a multiple of the visit's duration, in thousandths.
     pub delay_factor_milli: u32,
     /// The longest rest that `delay` and `delay_factor_milli` may lead to.
     pub delay_max: Duration,
@@ -58,7 +58,7 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Returns the rest that is owed after `visit`: `max(requests x delay, delay_factor x
+    /// Returns how long a server rests after `visit`: `max(requests x delay, delay_factor x
     /// duration)`, at most `delay_max`, but never less than the server's own Crawl-delay for each
     /// request. A visit without a request counts as one request.
     pub fn rest(&self, visit: &Visit, crawl_delay: Option<Duration>) -> Duration {
@@ -76,8 +76,8 @@ impl Settings {
         own.max(crawl_delay.unwrap_or_default().saturating_mul(requests))
     }
 
-    /// Returns the longest rest that can be owed after one visit. A server rests for so long if
-    /// nothing is known of its last visit. A server with a Crawl-delay gets one request a visit.
+    /// Returns the longest rest that can follow one visit. A server rests for so long if nothing is
+    /// known of its last visit. A server with a Crawl-delay gets one request a visit.
     pub fn full_rest(&self, crawl_delay: Option<Duration>) -> Duration {
         let requests = match self.burst {
             _ if crawl_delay.is_some() => 1,

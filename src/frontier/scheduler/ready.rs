@@ -20,7 +20,7 @@ use crate::ground::time::Instant;
 use std::cmp::Reverse;
 use std::num::NonZeroU64;
 
-/// The largest number of snoozed servers that one call wakes, and also of groups.
+/// The largest number of snoozed servers that one call wakes. It is also the limit for groups.
 pub const WAKES_MAX: usize = 64;
 /// The largest number of ready servers that one call moves to groups that hold them back.
 pub const MOVES_MAX: usize = 1_024;
@@ -60,7 +60,8 @@ impl Scheduler {
         None
     }
 
-    /// Ranks an idle server. If it has URLs, it becomes ready, or sleeps if its rest is not over.
+    /// Ranks an idle server by the state of its queue. If the server has URLs, it becomes ready, or
+    /// sleeps if its rest is not over.
     pub(super) fn settle(&mut self, id: ServerId, waiting: Waiting, now: Instant) {
         let server = &mut self.servers[id.index()];
         server.rank = server.rank_of(waiting, &self.settings);
@@ -69,8 +70,8 @@ impl Scheduler {
         }
     }
 
-    /// Makes a server with URLs ready, behind all of equal rank, or puts it to sleep until it is
-    /// due.
+    /// Makes a server with URLs ready, behind all servers of equal rank. If its rest is not over,
+    /// it sleeps until it is due.
     pub(super) fn place(&mut self, id: ServerId, now: Instant) {
         self.arrivals += 1;
         let server = &mut self.servers[id.index()];
@@ -84,8 +85,8 @@ impl Scheduler {
         }
     }
 
-    /// Adds a server to the ready queue. If its next URL is still on disk, the server is in state
-    /// reading until the URL is in memory.
+    /// Adds a server to the ready queue at the given rank. If `rank` is `None`, its next URL is
+    /// still on disk: the server is in state reading until the URL is in memory.
     pub(super) fn line_up(&mut self, id: ServerId, rank: Option<NonZeroU64>) {
         let server = &mut self.servers[id.index()];
         server.rank = rank;
@@ -112,7 +113,8 @@ impl Scheduler {
         if server.standing == Standing::Held {
             let holder = self.groups.let_go(groups, before);
             if self.groups.admits(holder, now) {
-                // The server of that group that is in the queue may be worse than this one now.
+                // The queue may have another server of that group, which may be worse than this one
+                // now.
                 return self.line_up(id, rank);
             }
             return self.groups.hold_back(holder, after, id);
@@ -165,8 +167,8 @@ impl Scheduler {
     }
 
     /// Records the end of a visit in the groups of a server and in the clock of its host. `visit`
-    /// is the instant at which it ended and the instant until which the server rests. It is `None`
-    /// if the visit made no request.
+    /// holds two instants: when the visit ended, and until when the server rests. It is `None` if
+    /// the visit made no request.
     pub(super) fn release(
         &mut self,
         id: ServerId,
@@ -187,7 +189,7 @@ impl Scheduler {
         self.wake_groups(groups, now);
     }
 
-    /// Returns the clock of a server's host: the instant before which none of its servers is
+    /// Returns the clock of a server's host: the instant before which no server of that host is
     /// visited.
     pub(super) fn host_next(&self, id: ServerId) -> Instant {
         let server = &self.servers[id.index()];

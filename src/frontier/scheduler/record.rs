@@ -1,7 +1,7 @@
 //! The records of servers in a snapshot: they are written and restored here.
 //!
 //! ```text
-//! record   origin | retired as u8 | arrival | visits | Crawl-delay, 0 or 1 + ms
+//! record   origin | retired u8: 0, or 1 + reason | arrival | visits | 0, or 1 + Crawl-delay in ms
 //!          connect us | response us | allowance | wait of the server | wait of its host
 //! wait     us left | unless none is left: end, us of Unix time
 //! ```
@@ -34,7 +34,8 @@ use crate::url::UrlRef;
 use std::time::Duration;
 
 impl Scheduler {
-    /// Returns the group of a server's host, if the host is a group, and the clock of the host.
+    /// Returns the group of a server's host, `None` if the host is not a group, and the clock of
+    /// the host.
     pub fn host_clock(&self, id: ServerId) -> (Option<GroupId>, Instant) {
         (self.server(id).groups[GroupKind::Host as usize], self.host_next(id))
     }
@@ -56,13 +57,14 @@ impl Scheduler {
         put_wait(host_next, now, out);
     }
 
-    /// Restores the next server from its record. Records must come in the order of the servers'
-    /// numbers, and `now` must be the same for all. [`Scheduler::restored`] must follow after the
-    /// last one; until then only [`Scheduler::server`] and [`Scheduler::origin`] may be called.
+    /// Restores the server with the next number from its record. Records must come in the order of
+    /// the servers' numbers, and `now` must be the same for all. [`Scheduler::restored`] must
+    /// follow after the last one; until then only [`Scheduler::server`] and [`Scheduler::origin`]
+    /// may be called.
     ///
     /// # Errors
-    /// The record is not valid, or a server of this origin is known already. The scheduler must not
-    /// be used then.
+    /// The record is not valid, or a server of this origin is known already. In both cases the
+    /// scheduler must not be used any more.
     pub fn restore_record(&mut self, take: &mut Take<'_>, now: Now) -> Result<(), Short> {
         let origin = take.str()?;
         let text = format!("{origin}/");
@@ -89,11 +91,12 @@ impl Scheduler {
 
     /// Completes a restore after the last record; `servers` is the number of records that were
     /// expected. Servers with URLs become ready in their former order, or sleep until they are due.
-    /// If the crawl was not stopped cleanly (`was_clean`), every server waits its full rest first.
-    /// Servers that become known during that time wait for its end, too.
+    /// If the crawl was not stopped cleanly (`was_clean` is false), every server first waits for
+    /// the longest rest that a visit can cause. Servers that become known during that time wait for
+    /// its end, too.
     ///
     /// # Errors
-    /// A record is missing.
+    /// A record is missing, or there are too many.
     pub fn restored(
         &mut self,
         servers: usize,
@@ -128,7 +131,8 @@ impl Scheduler {
         Ok(())
     }
 
-    /// Delays the next visit to a server until `due` at least, and to its host until `host_next`.
+    /// Delays the next visit to a server until `due` at least, and to all servers of its host until
+    /// `host_next`.
     fn wait_until(&mut self, id: ServerId, due: Instant, host_next: Instant) {
         let server = &mut self.servers[id.index()];
         server.due = server.due.max(due);
@@ -148,7 +152,8 @@ fn put_wait(until: Instant, now: Now, out: &mut Vec<u8>) {
     }
 }
 
-/// Returns the end of a wait; [`Instant::ZERO`] if nothing of it was left.
+/// Decodes a wait and returns the instant at which it ends; [`Instant::ZERO`] if nothing of it was
+/// left.
 fn take_wait(take: &mut Take<'_>, now: Now) -> Result<Instant, Short> {
     let left = Duration::from_micros(take.varint()?);
     if left.is_zero() {

@@ -24,15 +24,17 @@ use std::time::Duration;
 pub struct Server {
     /// The instant before which the server is not visited.
     pub due: Instant,
-    /// The instant before which its host is not visited. It is valid while the server is the only
-    /// one of its host; a host with more servers is a group, which keeps the instant.
+    /// The instant before which the host of the server is not visited. It is valid while the server
+    /// is the only one of its host; a host with more servers is a group, which keeps the instant.
     pub(super) host_next: Instant,
     /// The number of the server in the order in which servers became ready or went to sleep. It
     /// decides between servers of equal rank. It is unique, except for 0, which means never.
     pub(super) arrival: u64,
-    /// The fraction that the policy ranks the server by; `None` if its next URL is not in memory.
+    /// The fraction that the policy ranks the server by; the server with the least goes first.
+    /// `None` if the server's next URL is not in memory.
     pub(super) rank: Option<NonZeroU64>,
-    /// The groups of the server, indexed by kind.
+    /// The groups of the server, indexed by [`GroupKind`]; `None` for a kind of which it has no
+    /// group.
     pub(super) groups: [Option<GroupId>; 3],
     pub(super) estimates: Estimates,
     pub(super) standing: Standing,
@@ -62,7 +64,8 @@ pub(super) enum Standing {
     /// The server is being visited, but the group of its address didn't admit the visit and doesn't
     /// count it.
     Unbound,
-    /// The server is busy without a visit, because its queue is open. No group counts this.
+    /// The server is busy without a visit, because its queue is open. No group counts this as a
+    /// visit.
     Open,
     /// The server was given up for this reason.
     Retired(Retirement),
@@ -100,13 +103,14 @@ impl Server {
         self.delay = ms.map_or(0, |ms| u32::try_from(ms + 1).unwrap_or(u32::MAX));
     }
 
-    /// Returns how many requests one visit may make. A server with a Crawl-delay gets one.
+    /// Returns how many requests one visit to this server may make. A server with a Crawl-delay
+    /// gets one.
     pub(super) fn burst(&self, settings: &Settings) -> Burst {
         if self.delay > 0 { Burst::Requests(1) } else { settings.burst }
     }
 
-    /// Returns the fraction of the server's rank for a queue in this state; `None` if the next URL
-    /// is not in memory.
+    /// Returns the fraction of the rank that the server has if its queue is in the state `waiting`;
+    /// `None` if the next URL is not in memory.
     pub(super) fn rank_of(&self, waiting: Waiting, settings: &Settings) -> Option<NonZeroU64> {
         self.estimates.rank(waiting, self.burst(settings), &settings.schedule)
     }

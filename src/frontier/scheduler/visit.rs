@@ -25,17 +25,17 @@ pub struct Visit {
     pub began: Instant,
     /// The instant at which the last reply was complete or the connection failed.
     pub ended: Instant,
-    /// The instant before which the next visit doesn't begin, even if the rest is over.
+    /// The instant before which the next visit doesn't begin, even if the rest is over earlier.
     pub not_before: Instant,
     /// Whether the server asked for `not_before`. If so, it applies to the whole host.
     pub strained: bool,
     /// The time from the request for the connection until it was open, including TLS. It is `None`
     /// if the connection was kept from the visit before or was never opened.
     pub connect_time: Option<Duration>,
-    /// The number of complete replies.
+    /// The number of replies that were received completely.
     pub replies: u32,
-    /// The total time of the complete replies. The time of each begins with its request, or with
-    /// the end of the reply before it.
+    /// The total time of the complete replies. The time of a reply begins when its request was
+    /// sent, or when the reply before it ended.
     pub response_time: Duration,
     /// The estimated number of requests that the server allows on a connection; 0 if it is not
     /// known.
