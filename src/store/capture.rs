@@ -20,16 +20,16 @@ pub struct Capture<'a> {
     pub url: &'a str,
     /// The IP address of the server.
     pub ip: Option<IpAddr>,
-    /// When the fetch began, which is the date of its records.
+    /// The time at which the fetch began, which becomes the date of the records.
     pub started: UnixTime,
     /// The bytes of the request; empty if they are not available.
     pub request: &'a [u8],
     /// The bytes of the response, with head and framing.
     pub response: &'a [u8],
-    /// The length of the head in these bytes, with its empty line.
+    /// The length of the head of the response, including the empty line after it, in bytes.
     pub head_bytes: usize,
-    /// The body without its transfer coding, but with its content coding: the bytes after the head
-    /// in `response`, unless it was chunked.
+    /// The body of the response, without its transfer coding but with its content coding. If the
+    /// body was not chunked, these are the bytes after the head in `response`.
     pub payload: &'a [u8],
     /// The HTTP status.
     pub status: u16,
@@ -39,26 +39,26 @@ pub struct Capture<'a> {
     pub chunked: bool,
     /// Whether the payload has a content coding, so that compressing it again would be wasteful.
     pub coded: bool,
-    /// Why the response is incomplete, if it is.
+    /// The reason why the response is incomplete; `None` if it is complete.
     pub truncated: Option<Truncated>,
     /// Facts about the connection, if it was encrypted.
     pub tls: Option<Tls<'a>>,
-    /// The target of the response, if it is a redirect.
+    /// The target URL of the redirect; `None` if the response is not a redirect.
     pub redirect: Option<&'a str>,
-    /// Whether it is a robots.txt, fetched as such.
+    /// True if this is the reply to the crawler's own request for robots.txt.
     pub robots: bool,
 }
 
-/// An allowance for the fields of both records, an index line, and the first record of a file, in
-/// bytes.
+/// An estimate of the bytes needed besides body and URL: the fields of both records, an index line,
+/// and the first record of a file.
 const FIELDS_BYTES: usize = 4_096;
 
-/// Why a response was truncated, as in WARC-Truncated.
+/// The reason why a response was truncated, as in the field WARC-Truncated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Truncated {
-    /// It was longer than the cap.
+    /// The response was longer than the limit on its length.
     Length,
-    /// It took longer than the cap.
+    /// The response took longer than the limit on its time.
     Time,
     /// The connection ended early.
     Disconnect,
@@ -67,7 +67,7 @@ pub enum Truncated {
 }
 
 impl Truncated {
-    /// Returns the standard's word.
+    /// Returns the word that the WARC standard has for this reason, such as `length`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Length => "length",
@@ -77,7 +77,7 @@ impl Truncated {
         }
     }
 
-    /// Returns the reason of that name.
+    /// Returns the reason for a word of the WARC standard; `None` if the word is unknown.
     pub(super) fn named(name: &str) -> Option<Self> {
         let all = [Self::Length, Self::Time, Self::Disconnect, Self::Unspecified];
         all.into_iter().find(|why| why.name() == name)
@@ -87,7 +87,7 @@ impl Truncated {
 /// Facts about an encrypted connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tls<'a> {
-    /// The version: `tls/1.2` or `tls/1.3`.
+    /// The TLS version: `tls/1.2` or `tls/1.3`.
     pub version: &'a str,
     /// The name of the cipher suite.
     pub suite: &'a str,
@@ -98,55 +98,57 @@ pub struct Tls<'a> {
 /// Where a capture was stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Receipt {
-    /// The number of the capture in this run, from 1: it is durable once `Totals::committed`
-    /// reaches it.
+    /// The number of the capture in this run, counted from 1. The capture is durable once
+    /// `Totals::committed` reaches this number.
     pub number: u64,
     /// The final name of the WARC file, without its folder; shared by all captures in it.
     pub file: Rc<str>,
-    /// The offset of its response or revisit record in the file, in bytes.
+    /// The offset of the capture's `response` or `revisit` record in the file, in bytes.
     pub offset: u64,
-    /// The length of that record in the file, in bytes.
+    /// The length of the capture's `response` or `revisit` record in the file, in bytes.
     pub length: u64,
     /// The digest of the payload.
     pub digest: Digest,
-    /// Whether the payload had been stored before.
+    /// True if the same payload had been stored before, so that a `revisit` record was written.
     pub revisit: bool,
 }
 
-/// An upper bound on the length of a record's fields without URLs, in bytes.
+/// An upper bound on the length of all fields of one record except those with URLs, in bytes.
 const FIELDS_BYTES_MAX: u64 = 1 << 10;
 /// The maximum length of a URL that a `revisit` refers to, in bytes.
 pub(super) const FIRST_URL_BYTES_MAX: usize = 8 << 10;
 
 impl Capture<'_> {
-    /// Returns an upper estimate of the length of its records before compression, in bytes.
+    /// Returns an upper estimate of the total length of this capture's records before compression,
+    /// in bytes.
     pub(super) fn bytes_about(&self) -> usize {
         self.request.len() + self.response.len() + FIELDS_BYTES + 2 * self.url.len()
     }
 
-    /// Asserts what the fields promise.
+    /// Asserts that the lengths of head, payload and response are consistent.
     pub(super) fn check(&self) {
         assert!(self.head_bytes <= self.response.len(), "the head is part of the response");
         let body_bytes = self.response.len() - self.head_bytes;
         assert!(self.payload.len() <= body_bytes, "framing only adds to a payload");
     }
 
-    /// Returns whether compressing its response would cost time and save almost nothing: the
-    /// payload is compressed already, and makes up nearly all of the record.
+    /// Returns whether compressing the response record would cost time and save almost nothing,
+    /// because the payload is compressed already and makes up nearly all of the record.
     fn is_packed(&self) -> bool {
         const BYTES_MIN: usize = 8 << 10;
         self.payload.len() >= BYTES_MIN && (self.coded || is_packed_media(media_type(self.mime)))
     }
 
-    /// Returns whether a `revisit` may refer to its payload, or it may itself be a `revisit`: not
-    /// if it is truncated, and not if it is empty, which would save nothing.
+    /// Returns whether this capture may be stored as a `revisit`, and a later `revisit` may refer
+    /// to it. False if it is truncated, if its payload is empty (which would save nothing), or if
+    /// its URL is too long.
     pub(super) fn can_repeat(&self) -> bool {
         self.truncated.is_none()
             && !self.payload.is_empty()
             && self.url.len() <= FIRST_URL_BYTES_MAX
     }
 
-    /// Returns the maximum length of its records in the file, in bytes.
+    /// Returns the maximum total length of this capture's records in the file, in bytes.
     pub(super) fn bytes_max(&self) -> u64 {
         let tls_bytes = self.tls.map_or(0, |tls| tls.version.len() + tls.suite.len());
         let response_bytes = self.response.len() + self.url.len() + FIRST_URL_BYTES_MAX + tls_bytes;
@@ -155,13 +157,13 @@ impl Capture<'_> {
             + bytes_max(request_bytes as u64 + FIELDS_BYTES_MAX)
     }
 
-    /// Returns `http/1.0` or `http/1.1`, by the status line.
+    /// Returns `http/1.0` or `http/1.1`, as stated in the status line of the response.
     fn protocol(&self) -> &'static str {
         if self.response.starts_with(b"HTTP/1.0") { "http/1.0" } else { "http/1.1" }
     }
 }
 
-/// Returns whether the format of a media type is compressed.
+/// Returns whether the format of a media type, such as `image/jpeg`, is already compressed.
 fn is_packed_media(media: &str) -> bool {
     let (kind, format) = media.split_once('/').unwrap_or((media, ""));
     let is = |name: &str| kind.eq_ignore_ascii_case(name);
@@ -175,11 +177,11 @@ fn is_packed_media(media: &str) -> bool {
         || is("application") && among(&["zip", "gzip", "x-gzip", "pdf", "x-7z-compressed"])
 }
 
-/// The record that contains the payload already.
+/// An earlier record that already contains the same payload.
 pub(super) struct Known<'a> {
-    /// Its id, if that is known.
+    /// The id of the earlier record; `None` if it is not known.
     pub(super) id: Option<RecordId>,
-    /// Its WARC-Date.
+    /// The WARC-Date of the earlier record.
     pub(super) date: &'a str,
     pub(super) url: &'a str,
 }
@@ -189,15 +191,15 @@ pub(super) struct Ready<'a> {
     pub(super) capture: &'a Capture<'a>,
     /// The WARC-Date of all its records.
     pub(super) date: &'a str,
-    /// The id of the file's `warcinfo` record.
+    /// The id of the `warcinfo` record at the start of the WARC file.
     pub(super) info: RecordId,
-    /// The id of the response's record.
+    /// The id of the `response` or `revisit` record.
     pub(super) id: RecordId,
     /// The digest of the payload.
     pub(super) digest: Digest,
-    /// The record that contains the payload already, if there is one.
+    /// The earlier record that already contains the same payload; `None` if there is none.
     pub(super) first: Option<Known<'a>>,
-    /// The algorithm of block digests, if they are enabled.
+    /// The algorithm of block digests; `None` if records have no block digests.
     pub(super) digests: Option<Algorithm>,
 }
 
@@ -210,19 +212,21 @@ impl Ready<'_> {
         record.end(block);
     }
 
-    /// Returns the block of the response's record: only the head if the payload is stored already.
+    /// Returns the block of the `response` or `revisit` record. For a `revisit` it is only the head
+    /// of the response, because the payload is stored already.
     pub(super) fn response_block(&self) -> &[u8] {
         let Capture { response, head_bytes, .. } = self.capture;
         if self.first.is_some() { &response[..*head_bytes] } else { response }
     }
 
-    /// Returns whether compressing that block would save almost nothing.
+    /// Returns whether compressing the block of [`Ready::response_block`] would save almost
+    /// nothing.
     pub(super) fn is_packed(&self) -> bool {
         self.first.is_none() && self.capture.is_packed()
     }
 
-    /// Appends the fields of the `response` record, or of `revisit` if the payload is stored
-    /// already.
+    /// Appends the fields of the `response` record, or of the `revisit` record if the payload is
+    /// stored already.
     pub(super) fn push_response(&self, out: &mut Vec<u8>) {
         let (capture, block) = (self.capture, self.response_block());
         let Some(first) = &self.first else {

@@ -5,10 +5,11 @@
 //! strings, as in the indexes of Common Crawl and pywb. A `revisit` record has the media type
 //! `warc/revisit`.
 //!
-//! While a WARC file grows, its lines are appended in order of capture; they are sorted when it is
-//! full, see [`super::job`]. A line also marks its capture as complete: it is written after the
-//! record, and points past the request that belongs to it. After a crash the next start reads the
-//! lines.
+//! While a WARC file grows, the lines of its index are appended in order of capture; they are
+//! sorted when the WARC file is full, see [`super::job`]. A line also marks its capture as
+//! complete: it is written after the records of the capture, and points at the response record,
+//! which follows the request record. The next start after a crash reads the lines to find the
+//! complete captures.
 //! Cost: a line takes about 300 bytes and is written without allocation.
 
 use super::digest::Digest;
@@ -18,7 +19,7 @@ use serde::Deserialize;
 use std::borrow::Cow;
 use std::fmt;
 
-/// The content of a line.
+/// The values from which an index line is built.
 #[derive(Debug)]
 pub(super) struct Capture<'a> {
     pub(super) url: &'a str,
@@ -27,7 +28,7 @@ pub(super) struct Capture<'a> {
     /// The unchanged value of Content-Type.
     pub(super) mime: &'a str,
     pub(super) status: u16,
-    /// The digest of the payload, if the record contains it.
+    /// The digest of the payload; `None` if the record does not contain this digest.
     pub(super) digest: Option<&'a Digest>,
     pub(super) revisit: bool,
     /// The name of the WARC file, without its folder.
@@ -35,16 +36,16 @@ pub(super) struct Capture<'a> {
     /// The offset of the response's record in the file, in bytes.
     pub(super) offset: u64,
     pub(super) length: u64,
-    /// Why the record is incomplete, if it is.
+    /// The reason why the record is incomplete; `None` if it is complete.
     pub(super) truncated: Option<&'a str>,
-    /// Whether the body was sent in chunks.
+    /// True if the body was sent in chunks.
     pub(super) chunked: bool,
-    /// The target of the response, if it is a redirect.
+    /// The target URL of a redirect; `None` if the response is not a redirect.
     pub(super) redirect: Option<&'a str>,
 }
 
 impl Capture<'_> {
-    /// Appends the line with its line end.
+    /// Appends the index line of this capture, with its line end.
     pub(super) fn push(&self, out: &mut Vec<u8>, surt: &mut Surt) {
         surt.push(out, self.url);
         let mime = match media_type(self.mime) {
@@ -77,7 +78,7 @@ impl Capture<'_> {
     }
 }
 
-/// A parsed line of the index.
+/// A parsed line of the index, which describes one captured response.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Entry<'a> {
     /// The sort key of the URL.
@@ -90,21 +91,21 @@ pub struct Entry<'a> {
     pub mime: Cow<'a, str>,
     /// The HTTP status.
     pub status: u16,
-    /// The digest of the payload, as in the line.
+    /// The digest of the payload, in the text form that the index line has.
     pub digest: Cow<'a, str>,
-    /// The name of the WARC file.
+    /// The name of the WARC file, without its folder.
     pub file: Cow<'a, str>,
     /// The offset of the record in the file, in bytes.
     pub offset: u64,
     /// The length of the record in the file, in bytes.
     pub length: u64,
-    /// Whether the record is incomplete.
+    /// True if the record is incomplete.
     pub truncated: bool,
-    /// Whether the body was sent in chunks.
+    /// True if the body was sent in chunks.
     pub chunked: bool,
 }
 
-/// The error for a line that is not one of the index.
+/// The error for a text that is not a valid index line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Malformed;
 
@@ -138,10 +139,10 @@ struct Fields<'a> {
     framing: Option<Cow<'a, str>>,
 }
 
-/// Parses one line, without its line end.
+/// Parses one index line, given without its line end.
 ///
 /// # Errors
-/// Returns [`Malformed`] if it is not a line of the index.
+/// Returns [`Malformed`] if the text is not a valid index line.
 pub fn parse(line: &str) -> Result<Entry<'_>, Malformed> {
     let mut parts = line.splitn(3, ' ');
     let mut part = || parts.next().ok_or(Malformed);

@@ -17,7 +17,7 @@ use sha1::Digest as _;
 use std::collections::VecDeque;
 use std::fmt;
 
-/// The digest algorithm and its printed form.
+/// The digest algorithm and the text form of its digests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Algorithm {
     /// `sha1:` and 32 characters of base 32: the usual form in archives.
@@ -42,7 +42,8 @@ impl Algorithm {
         Digest { algorithm: self, value }
     }
 
-    /// Parses a digest as in an index ([`Digest::push_indexed`]); `None` if it is not of this kind.
+    /// Parses a digest in the form that index lines have ([`Digest::push_indexed`]). Returns `None`
+    /// if the text is not a digest of this algorithm.
     pub(super) fn parse_indexed(self, text: &str) -> Option<Digest> {
         let mut value = [0; 32];
         let bytes = &mut value[..self.bytes()];
@@ -69,11 +70,11 @@ impl Algorithm {
     }
 }
 
-/// A digest. Its `Display` is the form of WARC-Payload-Digest.
+/// A digest. Its `Display` output is the form used in the field WARC-Payload-Digest.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Digest {
     algorithm: Algorithm,
-    /// The first 20 bytes for SHA-1, the rest zero.
+    /// The bytes of the digest. SHA-1 uses the first 20; the rest is zero.
     value: [u8; 32],
 }
 
@@ -85,14 +86,14 @@ impl Digest {
         [Sha1Base32, Sha256Base32, Sha256Hex].into_iter().find_map(|kind| kind.parse_indexed(text))
     }
 
-    /// Appends label and value, `sha1:3I42H3S6...`.
+    /// Appends the digest with its label, such as `sha1:3I42H3S6...`.
     pub(super) fn push(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(self.algorithm.label().as_bytes());
         self.push_value(out);
     }
 
-    /// Appends the form used in the index: SHA-1 without label, as replay tools look it up; others
-    /// with label.
+    /// Appends the digest in the form used in the index: SHA-1 without its label, as replay tools
+    /// look it up; other digests with their label.
     pub(super) fn push_indexed(&self, out: &mut Vec<u8>) {
         match self.algorithm {
             Algorithm::Sha1Base32 => self.push_value(out),
@@ -108,7 +109,7 @@ impl Digest {
         }
     }
 
-    /// Returns the first eight bytes, by which nearly all digests differ.
+    /// Returns the first eight bytes of the digest as a number; nearly all digests differ in it.
     fn prefix(&self) -> u64 {
         u64::from_le_bytes(self.value[..8].try_into().expect("eight of thirty-two bytes"))
     }
@@ -128,7 +129,8 @@ impl fmt::Debug for Digest {
     }
 }
 
-/// Returns whether a block has this digest; a digest of an unknown kind is accepted.
+/// Returns whether `digest` is the digest of `block`; true as well if the kind of digest is
+/// unknown.
 pub(super) fn is_of(block: &[u8], digest: &str) -> bool {
     use Algorithm::{Sha1Base32, Sha256Base32, Sha256Hex};
     let kind = match (digest.strip_prefix("sha1:"), digest.strip_prefix("sha256:")) {
@@ -140,7 +142,8 @@ pub(super) fn is_of(block: &[u8], digest: &str) -> bool {
     kind.of(block).to_string() == digest
 }
 
-/// Encodes each five bytes as eight characters; a shorter rest is padded with `=`.
+/// Appends `bytes` in base 32, where five bytes become eight characters. A shorter rest is padded
+/// with `=`.
 fn push_base32(out: &mut Vec<u8>, bytes: &[u8]) {
     const ALPHABET: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
     for group in bytes.chunks(5) {
@@ -196,28 +199,29 @@ fn take_hex(text: &str, bytes: &mut [u8]) -> Option<()> {
 /// The record in which a payload was stored first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct First {
-    /// The id of the record, if this run wrote it.
+    /// The id of the record; `None` if an earlier run wrote it.
     pub(super) id: Option<RecordId>,
-    /// The date of the record.
+    /// The date of the record, as in its WARC-Date.
     pub(super) date: UnixTime,
-    /// Whether its body was sent in chunks.
+    /// True if the body of the stored response was sent in chunks.
     pub(super) chunked: bool,
 }
 
-/// An index of the latest payloads that were stored, by digest.
+/// An index of the payloads that were stored last; finds the first record of a payload by its
+/// digest.
 #[derive(Debug)]
 pub(super) struct RevisitIndex {
     names_max: usize,
-    /// The maximum length of all URLs, in bytes: [`URL_BYTES`] an entry.
+    /// The maximum total length of all URLs in the index, in bytes: [`URL_BYTES`] for each entry.
     url_bytes_max: usize,
-    /// Maps the prefix of a digest to the number of its entry; of equal prefixes the later one is
-    /// kept.
+    /// Maps the first eight bytes of a digest to the number of its entry. If two digests have the
+    /// same first bytes, only the later entry can be found.
     numbers: Map<u64, u64>,
     entries: VecDeque<Entry>,
     /// The URLs of the entries, concatenated.
     urls: VecDeque<u8>,
-    /// The number of the oldest entry, and the position of its URL in the sequence of all URLs ever
-    /// added.
+    /// The number of the oldest entry. The next field is the position of that entry's URL in the
+    /// sequence of all URLs ever added.
     first_number: u64,
     first_place: u64,
 }
@@ -230,12 +234,12 @@ struct Entry {
     url_bytes: usize,
 }
 
-/// The length that is allowed for a URL, in bytes; longer ones cause more old entries to be
+/// The average length that is allowed for a URL, in bytes. Longer URLs cause more old entries to be
 /// evicted.
 const URL_BYTES: usize = 100;
 
 impl RevisitIndex {
-    /// Creates an index of up to `names_max` payloads; each takes some 250 bytes.
+    /// Creates an index of at most `names_max` payloads; each takes some 250 bytes of memory.
     pub(super) fn new(names_max: usize) -> Self {
         Self {
             names_max,
@@ -248,8 +252,8 @@ impl RevisitIndex {
         }
     }
 
-    /// Returns the record in which the payload of that digest was stored first, and writes its URL
-    /// to `url`.
+    /// Returns the record in which the payload with this digest was stored first, and writes the
+    /// URL of that record to `url`. Returns `None` if the payload is not in the index.
     pub(super) fn find(&self, digest: &Digest, url: &mut Vec<u8>) -> Option<First> {
         let number = self.numbers.get(&digest.prefix())?;
         let entry = &self.entries[index(*number - self.first_number)];
@@ -262,7 +266,8 @@ impl RevisitIndex {
         Some(entry.first)
     }
 
-    /// Adds a payload that was stored in full. A URL longer than the whole limit is not added.
+    /// Adds a payload that was stored in full. It is not added if its URL alone exceeds the limit
+    /// on the length of all URLs.
     pub(super) fn add(&mut self, digest: Digest, url: &str, first: First) {
         if self.names_max == 0 || url.len() > self.url_bytes_max {
             return;

@@ -12,10 +12,10 @@ use crate::ground::disk::{self, Disk};
 pub(super) const PROBE: &str = "warc/probe";
 const PIECE_BYTES: usize = 64 << 10;
 
-/// Tries to write so many bytes.
+/// Tries to write so many bytes to the test file.
 ///
 /// # Errors
-/// Returns the error of the disk, if they don't fit or it fails otherwise.
+/// Returns the error of the disk if the bytes don't fit, or if the disk fails otherwise.
 pub(super) fn probe(mut bytes: usize, disk: &mut dyn Disk) -> Result<(), disk::Error> {
     clear(disk)?;
     let zeros = [0; PIECE_BYTES];
@@ -29,7 +29,7 @@ pub(super) fn probe(mut bytes: usize, disk: &mut dyn Disk) -> Result<(), disk::E
     written
 }
 
-/// Removes the remains of a check.
+/// Removes a test file that an interrupted check left.
 ///
 /// # Errors
 /// Returns an error of the disk.

@@ -17,19 +17,21 @@ use crate::ground::disk::{Disk, Error};
 use std::fmt;
 use std::io;
 
-/// A job: sync files in this order, then close those that are full.
+/// A job for a side thread: it syncs files in a given order, then closes those that are full.
 pub struct StoreJob {
-    /// A disk handle of the job's own.
+    /// A disk handle that only this job uses.
     pub disk: Box<dyn Disk>,
-    /// Names relative to the job directory; data before index before log.
+    /// The files to sync, named relative to the job directory, in this order: data, index, log.
     pub files: Vec<String>,
-    /// Full files, which get their final names, oldest first; they are among `files`.
+    /// The full files, oldest first. They are synced as part of `files`, and then get their final
+    /// names.
     pub full: Vec<Full>,
-    /// Identifies the job; the result contains the same number.
+    /// The number of the job, which its result repeats.
     pub ticket: u64,
 }
 
-/// The final names of a WARC file and its index; until they are closed both end in [`OPEN`].
+/// The final names of a full WARC file and its index. Until they are closed, both names end in
+/// [`OPEN`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Full {
     /// The name of the WARC file, such as `warc/....warc.gz`.
@@ -38,9 +40,9 @@ pub struct Full {
     pub index: String,
 }
 
-/// The suffix of files while they grow.
+/// The suffix of WARC and index files while they grow.
 pub const OPEN: &str = ".open";
-/// The suffix of an index while it is being sorted.
+/// The suffix of the file into which an index is being sorted.
 pub(super) const SORTING: &str = ".sorting";
 /// The number of bytes of sorted lines written at a time.
 const PIECE_BYTES: usize = 1 << 20;
@@ -90,9 +92,10 @@ fn is_missing(error: &Error) -> bool {
 /// The result of a [`StoreJob`].
 #[derive(Debug)]
 pub struct StoreDone {
-    /// The number of the job.
+    /// The number of the job, as in [`StoreJob::ticket`].
     pub ticket: u64,
-    /// `Ok` if all of it is durable.
+    /// `Ok` if all files of the job are durable and the full ones are closed; otherwise the first
+    /// error.
     pub result: Result<(), Error>,
 }
 
@@ -102,17 +105,18 @@ impl Full {
         serial_of(&self.warc).expect("it was made of one")
     }
 
-    /// Returns the name of the WARC file while it grows.
+    /// Returns the name that the WARC file has while it grows.
     pub(super) fn warc_open(&self) -> String {
         format!("{}{OPEN}", self.warc)
     }
 
-    /// Returns the name of its lines in order of capture.
+    /// Returns the name of the index file that has the lines in order of capture.
     pub(super) fn index_open(&self) -> String {
         format!("{}{OPEN}", self.index)
     }
 
-    /// Gives both files their final names, and skips the steps that an earlier run completed.
+    /// Sorts the index and gives both files their final names. Skips the steps that an earlier,
+    /// interrupted run completed.
     fn close(&self, disk: &mut dyn Disk) -> Result<(), Error> {
         let (warc_open, index_open) = (self.warc_open(), self.index_open());
         if let Some(bytes) = disk.len(&index_open)? {
@@ -151,7 +155,8 @@ impl Full {
     }
 }
 
-/// Reads exactly `bytes` bytes at `offset`; a shorter file is an error. Allocates the result.
+/// Reads exactly `bytes` bytes of a file at `offset` into newly allocated memory. A shorter file is
+/// an error.
 pub(super) fn read(
     disk: &mut dyn Disk,
     name: &str,

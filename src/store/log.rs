@@ -54,69 +54,70 @@ const URL_BYTES_MAX: usize = 8_192;
 const SITEMAPS_BYTES_MAX: usize = 4 << 10;
 /// The maximum length of the evidence in a line, in bytes: 64 escaped bytes fit.
 const EVIDENCE_BYTES_MAX: usize = 256;
-/// The maximum length of other words in a line, in bytes.
+/// The maximum length of each other word in a line, in bytes.
 const WORD_BYTES_MAX: usize = 255;
 
-/// The content of a line.
+/// The values from which one line of the crawl log is built.
 #[derive(Clone, Debug, Default)]
 pub struct Line<'a> {
     /// When the line is written.
     pub time: UnixTime,
-    /// The HTTP status, or a negative code.
+    /// The HTTP status, or a negative code of Heritrix for a failure.
     pub status: i32,
-    /// The length of the response with head and framing, in bytes.
+    /// The length of the response with head and framing, in bytes; `None` prints `-`.
     pub size: Option<u64>,
-    /// The URL.
+    /// The URL that was to be fetched.
     pub url: &'a str,
-    /// The letters of the hops by which it was discovered; empty for a seed.
+    /// The path of discovery: one letter for each hop; empty for a seed.
     pub path: &'a str,
-    /// The URL of the page on which it was found.
+    /// The URL of the page on which this URL was found; `None` prints `-`.
     pub via: Option<&'a str>,
-    /// The unchanged value of Content-Type.
+    /// The unchanged value of Content-Type; `None` prints `-`.
     pub mime: Option<&'a str>,
-    /// The start of the fetch, and its duration.
+    /// The start of the fetch and its duration; `None` prints `-`.
     pub begun: Option<(UnixTime, Duration)>,
-    /// The digest of the payload.
+    /// The digest of the payload; `None` prints `-`.
     pub digest: Option<Digest>,
-    /// The tag of the seed from which it was reached.
+    /// The tag of the seed from which the URL was reached; `None` prints `-`.
     pub source: Option<&'a str>,
     /// Annotations, one word each.
     pub annotations: &'a [&'a str],
-    /// Where the response was stored: file name and offset.
+    /// The name of the WARC file and the offset of the record in it; `None` if nothing was stored.
     pub stored: Option<(&'a str, u64)>,
     /// The origin of the server.
     pub server: &'a str,
-    /// The number of the visit of the server, from 1.
+    /// The number of the crawler's visit to this server, counted from 1.
     pub visit: u64,
-    /// The number of the connection in this run.
+    /// The number of the connection in this run; `None` if there was no connection.
     pub conn: Option<u64>,
-    /// When the request was sent; `None` if none was.
+    /// The time at which the request was sent; `None` if no request was sent.
     pub sent: Option<UnixTime>,
-    /// The reason of the status, in words.
+    /// The reason for the status, in words; `None` if the status says all.
     pub reason: Option<&'a str>,
-    /// The number of redirects followed before.
+    /// The number of redirects that were followed before this request.
     pub hops: u32,
-    /// The first URL of its chain of redirects.
+    /// The first URL of the chain of redirects that led here; `None` if no redirect did.
     pub chain: Option<&'a str>,
-    /// The sitemaps that a robots.txt names in its first kilobytes.
+    /// The sitemaps that a robots.txt names in its first kilobytes; empty for other replies.
     pub sitemaps: &'a [&'a str],
-    /// What is wrong with an unreadable reply.
+    /// What is wrong with an unreadable reply; `None` for other replies.
     pub detail: Option<&'a str>,
-    /// The first bytes of an unreadable reply, escaped.
+    /// The first bytes of an unreadable reply, with escapes; `None` for other replies.
     pub evidence: Option<&'a str>,
 }
 
-/// Caches the printed seconds of the last line, which most lines share.
+/// Caches the printed seconds of the last line's times, because most lines share them.
 #[derive(Debug, Default)]
 pub(super) struct Clock {
-    /// The seconds at which the line was written.
+    /// The printed second at which the last line was written.
     written: Stamps,
-    /// The seconds at which the fetch began, which is often a second earlier.
+    /// The printed second at which the fetch of the last line began, which is often a second
+    /// earlier.
     begun: Stamps,
 }
 
 impl Line<'_> {
-    /// Appends the line with its line end.
+    /// Appends the log line, with its line end.
     pub(super) fn push(&self, out: &mut Vec<u8>, clock: &mut Clock) {
         push_date(out, self.time, &mut clock.written);
         match u64::try_from(self.status) {
@@ -197,7 +198,7 @@ impl Line<'_> {
     }
 }
 
-/// Returns as many sitemaps as fit into [`SITEMAPS_BYTES_MAX`].
+/// Returns as many of the sitemaps, from the first on, as fit into [`SITEMAPS_BYTES_MAX`].
 fn sitemaps_within<'a>(sitemaps: &[&'a str]) -> Vec<Cow<'a, str>> {
     let mut left = SITEMAPS_BYTES_MAX;
     let fits = |url: &&&str| {
@@ -208,32 +209,32 @@ fn sitemaps_within<'a>(sitemaps: &[&'a str]) -> Vec<Cow<'a, str>> {
     sitemaps.iter().take_while(fits).map(|url| Cow::Borrowed(*url)).collect()
 }
 
-/// The thirteenth field of a line.
+/// The JSON in the thirteenth field of a log line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Extra<'a> {
-    /// The WARC file of the response.
+    /// The name of the WARC file with the response; `None` if nothing was stored.
     #[serde(borrow, rename = "warcFilename", skip_serializing_if = "Option::is_none")]
     pub file: Option<Cow<'a, str>>,
-    /// The offset of its record in that file, in bytes.
+    /// The offset of the response's record in the WARC file, in bytes.
     #[serde(rename = "warcFileOffset", skip_serializing_if = "Option::is_none")]
     pub offset: Option<u64>,
     /// The origin of the server.
     #[serde(borrow)]
     pub server: Cow<'a, str>,
-    /// The number of the visit of the server.
+    /// The number of the crawler's visit to this server, counted from 1.
     pub visit: u64,
-    /// The number of the connection.
+    /// The number of the connection in this run; `None` if there was no connection.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub conn: Option<u64>,
-    /// When the request was sent, in microseconds since 1970.
+    /// The time at which the request was sent, in microseconds since 1970; `None` if none was sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sent: Option<u64>,
-    /// The reason of the status, in words.
+    /// The reason for the status, in words.
     #[serde(borrow, skip_serializing_if = "Option::is_none")]
     pub reason: Option<Cow<'a, str>>,
-    /// The number of redirects before this one.
+    /// The number of redirects that were followed before this request.
     pub hops: u32,
-    /// The first URL of its chain of redirects.
+    /// The first URL of the chain of redirects that led here.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub chain: Option<Cow<'a, str>>,
     /// The sitemaps that a robots.txt names.
@@ -242,12 +243,13 @@ pub struct Extra<'a> {
     /// What is wrong with an unreadable reply.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<Cow<'a, str>>,
-    /// The first bytes of an unreadable reply, escaped.
+    /// The first bytes of an unreadable reply, with escapes.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub evidence: Option<Cow<'a, str>>,
 }
 
-/// A parsed line: like [`Line`], with words as in the line.
+/// A parsed line of the crawl log: the same values as in [`Line`], with words encoded as in the
+/// line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry<'a> {
     /// When the line was written, to the millisecond.
@@ -258,28 +260,28 @@ pub struct Entry<'a> {
     pub size: Option<u64>,
     /// The URL.
     pub url: &'a str,
-    /// The letters of the hops.
+    /// The path of discovery: one letter for each hop; `None` if the field is `-`.
     pub path: Option<&'a str>,
     /// The URL of the page on which it was found.
     pub via: Option<&'a str>,
-    /// The media type.
+    /// The media type, without parameters.
     pub mime: Option<&'a str>,
-    /// The start, to the millisecond, and the duration, in milliseconds.
+    /// The start of the fetch, to the millisecond, and its duration, in whole milliseconds.
     pub begun: Option<(UnixTime, Duration)>,
     /// The digest of the payload, with its label.
     pub digest: Option<&'a str>,
-    /// The source tag.
+    /// The tag of the seed from which the URL was reached.
     pub source: Option<&'a str>,
-    /// The annotations, separated by commas.
+    /// The annotations in one text, separated by commas.
     pub annotations: Option<&'a str>,
-    /// The thirteenth field.
+    /// The JSON in the thirteenth field.
     pub extra: Extra<'a>,
 }
 
-/// The error for a malformed line.
+/// The error for a malformed line of the crawl log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Malformed {
-    /// The number of the first malformed field, 1 to 13.
+    /// The number of the first malformed field, from 1 to 13.
     pub field: u8,
 }
 
@@ -291,7 +293,7 @@ impl fmt::Display for Malformed {
 
 impl std::error::Error for Malformed {}
 
-/// Parses one line, without its line end.
+/// Parses one line of the crawl log, given without its line end.
 ///
 /// # Errors
 /// Returns the number of the first malformed field.
@@ -316,7 +318,7 @@ pub fn parse(line: &str) -> Result<Entry<'_>, Malformed> {
     })
 }
 
-/// Iterates over the words of a line.
+/// Iterates over the space-separated words of a log line.
 struct Words<'a> {
     rest: &'a str,
     /// The number of fields read so far.
@@ -332,7 +334,7 @@ impl<'a> Words<'a> {
         read(word).ok_or(fault)
     }
 
-    /// Does the same as `read`; `-` is no value.
+    /// Parses the next word as a value, as `read` does; returns `None` if the word is `-`.
     fn optional<T>(
         &mut self,
         read: impl FnOnce(&'a str) -> Option<T>,
@@ -341,15 +343,15 @@ impl<'a> Words<'a> {
     }
 }
 
-/// Parses `20261120093849123+45`.
+/// Parses a start and a duration in milliseconds, such as `20261120093849123+45`.
 fn begun_of(word: &str) -> Option<(UnixTime, Duration)> {
     let (start, duration) = word.split_once('+')?;
     let start = unix_of(start, &[4, 0, 2, 0, 2, 0, 2, 0, 2, 0, 2, 0, 3, 0])?;
     Some((start, Duration::from_millis(duration.parse().ok()?)))
 }
 
-/// Parses year, month, day, hour, minute, second and millisecond. `widths` are those of the
-/// numbers, each followed by the width of its separator.
+/// Parses a time of year, month, day, hour, minute, second and millisecond. `widths` contains, for
+/// each of these numbers, its width and then that of the separator after it.
 fn unix_of(text: &str, widths: &[usize; 14]) -> Option<UnixTime> {
     let mut place = 0;
     let mut numbers = [0_u32; 7];
@@ -365,7 +367,7 @@ fn unix_of(text: &str, widths: &[usize; 14]) -> Option<UnixTime> {
     Some(UnixTime::from_micros(time.as_micros() + u64::from(ms) * 1_000))
 }
 
-/// Appends `2026-11-20T09:38:49.123Z`.
+/// Appends a time as `2026-11-20T09:38:49.123Z`.
 fn push_date(out: &mut Vec<u8>, time: UnixTime, stamps: &mut Stamps) {
     out.extend_from_slice(stamps.iso(time).trim_end_matches('Z').as_bytes());
     out.push(b'.');
@@ -373,7 +375,7 @@ fn push_date(out: &mut Vec<u8>, time: UnixTime, stamps: &mut Stamps) {
     out.push(b'Z');
 }
 
-/// Appends the millisecond within the second.
+/// Appends the milliseconds of a time within its second.
 fn push_millis(out: &mut Vec<u8>, time: UnixTime) {
     push_number(out, time.as_micros() / 1_000 % 1_000, 3, b'0');
 }

@@ -16,19 +16,19 @@ use crate::ground::disk::{self, Disk};
 use crate::ground::tail::Tail;
 use std::io;
 
-/// The name of the log while it grows.
+/// The name of the file to which log lines are appended.
 pub(super) const LOG: &str = "crawl.log";
 
-/// The name of the list of all parts that ever existed, one on each line.
+/// The name of the file that lists all rotated parts that ever existed, one on each line.
 pub(super) const PARTS: &str = "crawl.parts";
 
-/// The number of bytes at the end of that list that are read.
+/// The number of bytes that are read at the end of the file [`PARTS`].
 const PARTS_READ_MAX: u64 = 64 << 10;
 
 /// The maximum number of digits in the number of a part.
 const DIGITS_MAX: usize = 18;
 
-/// The crawl log.
+/// The files of the crawl log, with the lines that wait to be written.
 #[derive(Debug)]
 pub(super) struct LogFile {
     tail: Tail,
@@ -36,14 +36,14 @@ pub(super) struct LogFile {
     bytes_max: u64,
     /// The number of the next part; no part has had this number or a higher one.
     next: u64,
-    /// The last part, unless it is known to be durable.
+    /// The name of the last part; `None` if it is known to be durable.
     unsynced: Option<String>,
-    /// Whether the file must be rotated as soon as possible.
+    /// True if the log must be rotated as soon as possible, whatever its length.
     wanted: bool,
 }
 
 impl LogFile {
-    /// Opens the log of an earlier run, truncated after its last complete line.
+    /// Opens the log that an earlier run left, and truncates it after its last complete line.
     pub(super) fn open(bytes_max: u64, disk: &mut dyn Disk) -> Result<Self, Error> {
         let parts = parts(disk)?;
         if let Some(last) = parts.last() {
@@ -57,13 +57,13 @@ impl LogFile {
         Ok(Self { tail, bytes_max, next, unsynced, wanted: false })
     }
 
-    /// Returns the buffer that lines are appended to.
+    /// Returns the buffer to which new lines are appended until they are written.
     pub(super) fn pending(&mut self) -> &mut Vec<u8> {
         &mut self.tail.pending
     }
 
-    /// Writes the buffered lines, and rotates the file if it is due. On an error all lines stay in
-    /// the buffer.
+    /// Writes the buffered lines, and rotates the log if it is long enough. On an error all lines
+    /// stay in the buffer.
     pub(super) fn flush(
         &mut self,
         may_rotate: bool,
@@ -86,18 +86,18 @@ impl LogFile {
         if self.unsynced.is_none() { self.rotate(disk) } else { Ok(()) }
     }
 
-    /// Requests a rotation, whatever the length of the file.
+    /// Requests a rotation of the log, whatever its length.
     pub(super) fn want_rotation(&mut self) {
         self.wanted = true;
     }
 
-    /// Returns the files to be synced; they may be gone by then.
+    /// Returns the names of the files to be synced. Another program may have removed them by then.
     pub(super) fn files(&self) -> impl Iterator<Item = &str> {
         let unsynced = self.unsynced.as_deref().into_iter();
         unsynced.flat_map(|part| [part, PARTS]).chain([LOG])
     }
 
-    /// Reports that these files are durable.
+    /// Records that these files are durable.
     pub(super) fn synced(&mut self, files: &[String]) {
         if self.unsynced.as_ref().is_some_and(|part| files.contains(part)) {
             self.unsynced = None;
@@ -112,7 +112,7 @@ impl LogFile {
         disk.append(PARTS, format!("{part}\n").as_bytes())?;
         self.next += 1;
         match disk.rename(LOG, &part) {
-            // Another program has just renamed it.
+            // Another program has just renamed the log.
             Err(error) if error.source.kind() == io::ErrorKind::NotFound => {}
             renamed => renamed?,
         }
@@ -125,7 +125,7 @@ impl LogFile {
     }
 }
 
-/// Returns whether a file belongs to the log.
+/// Returns whether a file name is that of the crawl log or of one of its parts.
 pub(super) fn is_log(name: &str) -> bool {
     name == LOG || name == PARTS || number_of(name).is_some()
 }
@@ -141,13 +141,13 @@ pub fn parts(disk: &mut dyn Disk) -> Result<Vec<String>, disk::Error> {
     Ok(parts)
 }
 
-/// Returns the number of a part.
+/// Returns the number in the name of a part, such as 7 for `crawl-00007.log`.
 fn number_of(name: &str) -> Option<u64> {
     let (number, suffix) = numbered(name)?;
     (suffix == ".log").then_some(number)
 }
 
-/// Returns the number in the name of a part, and the rest of the name: `.log`, or what another
+/// Returns the number in the name of a part, and what follows the number: `.log`, or what another
 /// program made of it (`.log.gz`, `.log.1`, ` (copy).log`).
 fn numbered(name: &str) -> Option<(u64, &str)> {
     let rest = name.strip_prefix("crawl-")?;
@@ -157,26 +157,27 @@ fn numbered(name: &str) -> Option<(u64, &str)> {
     Some((digits.parse().ok().filter(|_| is_number)?, suffix))
 }
 
-/// Returns a number above those of all files here, even if they were renamed.
+/// Returns a number above those of all parts in the job directory, even of renamed ones.
 fn next_unused(disk: &mut dyn Disk) -> Result<u64, disk::Error> {
     let names = disk.list("")?;
     let numbers = names.iter().filter_map(|name| numbered(name));
     Ok(numbers.map(|(number, _)| number + 1).max().unwrap_or(0))
 }
 
-/// Returns a number above those of all parts in the list, even if they were moved away.
+/// Returns a number above those of all parts listed in [`PARTS`], even of those that were moved
+/// away.
 fn next_listed(disk: &mut dyn Disk) -> Result<u64, Error> {
     let Some(bytes) = disk.len(PARTS)? else { return Ok(0) };
     let start = bytes.saturating_sub(PARTS_READ_MAX);
     let list = read(disk, PARTS, start, bytes - start)?;
-    // A line may be torn, and followed by the next one without a line end.
+    // An entry may be torn, and followed by the next one without a line end.
     let places = memchr::memmem::find_iter(&list, "crawl-");
     let texts = places.filter_map(|at| list[at..].split(|&byte| byte == b'\n').next());
     let numbers = texts.filter_map(|text| Some(numbered(std::str::from_utf8(text).ok()?)?.0));
     Ok(numbers.map(|number| number + 1).max().unwrap_or(0))
 }
 
-/// Truncates a log after its last complete line; returns its length.
+/// Truncates a log after its last complete line; returns the remaining length, in bytes.
 fn trim(name: &str, disk: &mut dyn Disk) -> Result<u64, Error> {
     const PIECE_BYTES: u64 = 64 << 10;
     let Some(bytes) = disk.len(name)? else {
@@ -198,8 +199,9 @@ fn trim(name: &str, disk: &mut dyn Disk) -> Result<u64, Error> {
     Ok(whole)
 }
 
-/// Returns where zeros begin in the end of a log: a page that was lost in a power failure. At most
-/// so many bytes are written between two syncs.
+/// Returns the offset of the first zero near the end of a log, where a page was lost in a power
+/// failure; `None` if there is none. Only as many bytes are searched as may be written between two
+/// syncs.
 fn hole(name: &str, bytes: u64, disk: &mut dyn Disk) -> Result<Option<u64>, Error> {
     const UNSYNCED_BYTES_MAX: u64 = 32 << 20;
     const PIECE_BYTES: u64 = 1 << 20;

@@ -101,30 +101,30 @@ pub struct Store {
     log_clock: log::Clock,
     surt: Surt,
     revisit_index: RevisitIndex,
-    /// The URL of the record to which a `revisit` refers.
+    /// The URL of the earlier record to which a `revisit` record refers; a buffer that is reused.
     first_url: Vec<u8>,
-    /// The growing file; `None` before the first capture.
+    /// The WARC file that grows now, with its index; `None` before the first capture.
     segment: Option<Segment>,
-    /// Full files that are not closed yet, oldest first.
+    /// Full WARC files with their indexes that are not closed yet, oldest first.
     full: Vec<Full>,
-    /// Files with lower serial numbers may be closed.
+    /// The release limit: full files with serial numbers below this one may be closed.
     released: u32,
     log: LogFile,
-    /// The serial number of the next file.
+    /// The serial number of the next WARC file.
     serial: u32,
     outstanding: Option<Outstanding>,
     tickets: u64,
     last_sync: Instant,
-    /// Whether anything was written since the last job began.
+    /// True if anything was written since the last job began.
     dirty: bool,
     totals: Totals,
     cut: Cut,
-    /// An estimate of the length of the capture that could not be stored, in bytes; 0 if there is
-    /// none.
+    /// An estimate of the length of the capture that could not be stored because the disk was full,
+    /// in bytes; 0 if there is none.
     wanted_bytes: usize,
 }
 
-/// What is durable once the running job has succeeded.
+/// What becomes durable once the running job has succeeded.
 #[derive(Debug)]
 struct Outstanding {
     ticket: u64,
@@ -139,7 +139,8 @@ struct Outstanding {
 pub struct Totals {
     /// The number of captures stored.
     pub captures: u64,
-    /// The number of captures that are durable with their index lines; these are the first ones.
+    /// The number of captures that are durable together with their index lines. They are the first
+    /// ones: a capture is among them if its number is not greater.
     pub committed: u64,
     /// The number of captures stored as `revisit` records.
     pub revisits: u64,
@@ -153,13 +154,13 @@ pub struct Totals {
     pub raw_bytes: u64,
     /// The length of all WARC files, in bytes.
     pub warc_bytes: u64,
-    /// The length of all index lines, in bytes.
+    /// The total length of all index lines, in bytes.
     pub index_bytes: u64,
-    /// The number of lines in the crawl log.
+    /// The number of lines written to the crawl log.
     pub log_lines: u64,
-    /// The length of these lines, in bytes.
+    /// The total length of the lines of the crawl log, in bytes.
     pub log_bytes: u64,
-    /// The number of lines that are durable; these are the first ones.
+    /// The number of lines of the crawl log that are durable, counted from the first line.
     pub log_synced: u64,
     /// The number of completed sync jobs.
     pub syncs: u64,
@@ -182,8 +183,8 @@ impl Store {
         Self::open_since(Position::default(), settings, identity, seed, disk, now)
     }
 
-    /// Does the same if everything before `durable` is known to be complete: only what follows is
-    /// read.
+    /// Opens the archive like [`Store::open`], but only reads what follows the position `durable`.
+    /// Everything before that position must be known to be complete.
     ///
     /// # Errors
     /// Returns an invalid setting, or an error of the disk.
@@ -238,7 +239,7 @@ impl Store {
         if self.settings.format == Format::None || capture.robots && !self.settings.robots {
             return Ok(None);
         }
-        // Until it is stored.
+        // This value stays until the capture is stored.
         self.wanted_bytes = capture.bytes_about();
         self.flush_if_full(disk)?;
         self.ready_segment(capture, disk)?;
@@ -278,19 +279,21 @@ impl Store {
         Ok(())
     }
 
-    /// Returns when the next job is due; `None` if there is nothing to sync or a job is running.
+    /// Returns the time at which the next job is due; `None` if there is nothing to sync or a job
+    /// is running.
     pub fn next_sync(&self) -> Option<Instant> {
         let waiting = self.dirty && self.outstanding.is_none();
         waiting.then(|| self.last_sync + self.settings.sync_period)
     }
 
-    /// Returns whether a job is due.
+    /// Returns whether a job is due at the time `at`.
     pub fn due(&self, at: Instant) -> bool {
         self.next_sync().is_some_and(|next| next <= at)
     }
 
-    /// Flushes, and returns the job that makes everything durable that was stored so far, due or
-    /// not; `None` as for [`Store::next_sync`]. Its result is passed to [`Store::synced`].
+    /// Flushes, and returns a job that makes everything durable that was stored so far, even if it
+    /// is not due yet. Returns `None` if there is nothing to sync or a job is running. The caller
+    /// passes the result of the job to [`Store::synced`].
     ///
     /// # Errors
     /// Returns an error of the disk.
@@ -317,7 +320,7 @@ impl Store {
         Ok(Some(job))
     }
 
-    /// Processes the result of a job.
+    /// Processes the result of a job that [`Store::sync_job`] or [`Store::close`] returned.
     ///
     /// # Errors
     /// Returns the error of the job. It is then unknown what is durable: the caller should stop; a
@@ -337,8 +340,9 @@ impl Store {
         Ok(())
     }
 
-    /// Closes the archive: flushes, and returns the job that syncs everything and closes the files
-    /// that are released; `None` if that is done. No other job may be running.
+    /// Closes the archive: flushes, and returns the job that syncs everything and closes the full
+    /// files that may be closed ([`Store::release`]). Returns `None` if nothing is left to do. No
+    /// other job may be running.
     ///
     /// # Errors
     /// Returns an error of the disk. After an error, here or in the result of the job, it can be
@@ -350,8 +354,9 @@ impl Store {
         self.sync_job(at, disk)
     }
 
-    /// Allows the full files before `serial` to be closed, and no others: a checkpoint contains
-    /// everything in them. As long as this is never called, all may be closed.
+    /// Allows the full files with serial numbers below `serial` to be closed, and no others,
+    /// because a checkpoint contains everything in them. As long as this is never called, all full
+    /// files may be closed.
     pub fn release(&mut self, serial: u32) {
         self.released = serial;
         let some = self.releasable().next().is_some();
@@ -372,7 +377,7 @@ impl Store {
         self.cut
     }
 
-    /// Writes the buffers of the current file and the log.
+    /// Writes the buffers of the current WARC file, its index and the crawl log to their files.
     fn flush(&mut self, disk: &mut dyn Disk) -> Result<(), Error> {
         let kept_bytes = 2 * self.settings.buffer_bytes;
         if let Some(segment) = &mut self.segment {
@@ -384,7 +389,7 @@ impl Store {
         Ok(())
     }
 
-    /// Requests that the crawl log is rotated as soon as possible.
+    /// Requests that the crawl log is rotated as soon as possible, whatever its length.
     pub fn rotate_log(&mut self) {
         self.log.want_rotation();
         self.dirty = true;
@@ -418,13 +423,14 @@ impl Store {
         Ok(StoreJob { disk: disk.handle(), files: there, full, ticket: self.tickets })
     }
 
-    /// Marks the growing file as full.
+    /// Marks the growing WARC file as full.
     fn retire(&mut self) {
         self.full.extend(self.segment.take().map(|segment| segment.full));
         self.dirty |= !self.full.is_empty();
     }
 
-    /// Makes sure that there is a file with space for the capture.
+    /// Makes sure that there is a growing WARC file with space for the capture; begins a new one if
+    /// not.
     fn ready_segment(&mut self, capture: &Capture<'_>, disk: &mut dyn Disk) -> Result<(), Error> {
         let wanted = capture.bytes_max();
         let fits = |segment: &Segment| {
@@ -460,7 +466,7 @@ impl Store {
         Ok(())
     }
 
-    /// Finds the record that contains the same payload already.
+    /// Finds the earlier record that contains the same payload; `None` if there is none.
     fn find_first(&mut self, capture: &Capture<'_>, digest: &Digest) -> Option<First> {
         self.first_url.clear();
         if !capture.can_repeat() {
@@ -470,7 +476,7 @@ impl Store {
         first.filter(|first| first.chunked == capture.chunked)
     }
 
-    /// Writes the records and the index line.
+    /// Writes the records of a capture and its index line.
     fn write(
         &mut self,
         capture: &Capture<'_>,
@@ -503,8 +509,8 @@ impl Store {
         Ok(receipt)
     }
 
-    /// Appends the request, then the `response` or `revisit` record; both or neither. Returns the
-    /// lengths of the latter.
+    /// Appends the request record, then the `response` or `revisit` record; on an error neither is
+    /// appended. Returns the lengths of the `response` or `revisit` record.
     fn push_records(
         &mut self,
         capture: &Capture<'_>,
@@ -549,7 +555,7 @@ impl Store {
         Ok(response)
     }
 
-    /// Appends the line of the index: from here on the capture counts.
+    /// Appends the index line of a capture. With this line the capture counts as stored.
     fn push_line(&mut self, capture: &Capture<'_>, receipt: &Receipt) {
         let index = &mut self.segment.as_mut().expect("made ready before").index;
         let before = index.len();

@@ -14,7 +14,7 @@ use crate::ground::disk::Disk;
 use flate2::bufread::GzDecoder;
 use std::io::{self, BufRead, Read};
 
-/// The number of bytes read from the disk at once.
+/// The number of bytes that are read from the disk at once.
 const PIECE_BYTES: usize = 64 << 10;
 /// The maximum length of a record; this program writes none that is longer.
 const RECORD_BYTES_MAX: usize = 1 << 30;
@@ -23,41 +23,43 @@ const MEMBER: &[u8] = &[0x1f, 0x8b, 8];
 /// The first bytes of a record.
 const RECORD: &[u8] = b"WARC/1.1\r\n";
 
-/// Iterates over the records of a file.
+/// Iterates over the records of one WARC file, without its index.
 pub(super) struct Records {
     source: Option<Source>,
     gzip: bool,
     record: Vec<u8>,
-    /// The value of WARC-Warcinfo-ID in the first record that has one.
+    /// The value of WARC-Warcinfo-ID in the first record that has this field; `None` until then.
     info: Option<String>,
 }
 
-/// The next part of a file.
+/// What was found next in a WARC file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
-    /// A complete record at this offset, of this length: see [`Records::record`].
+    /// A complete record, with its offset and its length in the file; its content is returned by
+    /// [`Records::record`].
     Record(u64, u64),
-    /// There is no complete record between these offsets; `true` if the second is the end of the
-    /// file.
+    /// A range without a complete record: its start, its end, and `true` if it ends at the end of
+    /// the file.
     Damage(u64, u64, bool),
-    /// The end of the file.
+    /// The end of the file was reached.
     End,
 }
 
 impl Records {
-    /// Creates an iterator over the records of `name` from `offset` up to `end`.
+    /// Creates an iterator over the records of the file `name`, from `offset` up to `end`.
     pub(super) fn new(name: &str, offset: u64, end: u64, disk: &dyn Disk) -> Self {
         let source = Source::new(name, offset, end, disk.handle());
         let gzip = name.contains(".warc.gz");
         Self { source: Some(source), gzip, record: Vec::new(), info: None }
     }
 
-    /// Returns the last record, with head, block and end.
+    /// Returns the record that was read last, uncompressed: its head, its block and the two line
+    /// ends after the block.
     pub(super) fn record(&self) -> &[u8] {
         &self.record
     }
 
-    /// Reads the next part of the file.
+    /// Reads on from the current position to the end of the next record or damaged range.
     ///
     /// # Errors
     /// Returns an error of the disk.
@@ -73,8 +75,8 @@ impl Records {
         Ok(Next::Damage(start, found.unwrap_or(end), found.is_none()))
     }
 
-    /// Reads the record at `offset`; returns its length, or `None` if there is no complete one. The
-    /// next read continues after it.
+    /// Reads the record at `offset`, and returns its length in the file. Returns `None` if there is
+    /// no complete record at this offset. The next read continues after the record.
     fn read_at(&mut self, offset: u64) -> Result<Option<u64>, Error> {
         self.source().seek(offset);
         self.record.clear();
@@ -91,8 +93,8 @@ impl Records {
         Ok(is_whole.then(|| end - offset))
     }
 
-    /// Returns whether the buffer contains one complete record. A gzip member has a checksum of its
-    /// own.
+    /// Returns whether the buffer contains exactly one complete record. For a gzip member its
+    /// checksum is verified as well.
     fn is_whole(&self) -> bool {
         if self.gzip { block_of(&self.record).is_some() } else { is_sound(&self.record) }
     }
@@ -130,8 +132,8 @@ impl Records {
         source.error.take().map_or(Ok(()), |error| Err(error.into()))
     }
 
-    /// Returns the offset of the first complete record of this file from `from` on, which is read
-    /// next.
+    /// Searches for the first complete record of this file at or after the offset `from`, and
+    /// returns its offset. The next read begins there.
     fn search(&mut self, mut from: u64) -> Result<Option<u64>, Error> {
         let start = if self.gzip { MEMBER } else { RECORD };
         while let Some(at) = self.find(start, from)? {
@@ -155,7 +157,7 @@ impl Records {
         }
     }
 
-    /// Returns the offset of the next occurrence of these bytes.
+    /// Returns the offset of the next occurrence of `bytes` in the file, at or after `from`.
     fn find(&mut self, bytes: &[u8], from: u64) -> Result<Option<u64>, Error> {
         let source = self.source();
         source.seek(from);
@@ -184,32 +186,33 @@ impl Records {
     }
 }
 
-/// Reads the bytes of a file, piece by piece.
+/// Reads a range of a file, piece by piece.
 pub(super) struct Source {
     disk: Box<dyn Disk>,
     name: String,
-    /// The offset of the end of the buffer, and of the file.
+    /// The offset in the file at which the buffer ends; the next field is the end of the range.
     at: u64,
     end: u64,
     buffer: Vec<u8>,
     used: usize,
-    /// The error of the disk, if there was one; `io::Error` only carries a copy.
+    /// The error of the disk, if there was one. It is kept here because `io::Error` only carries a
+    /// copy.
     error: Option<crate::ground::disk::Error>,
 }
 
 impl Source {
-    /// Creates a reader of the bytes of `name` from `offset` to `end`.
+    /// Creates a reader of the bytes of the file `name` from `offset` to `end`.
     pub(super) fn new(name: &str, offset: u64, end: u64, disk: Box<dyn Disk>) -> Self {
         let buffer = Vec::new();
         Self { disk, name: name.to_owned(), at: offset, end, buffer, used: 0, error: None }
     }
 
-    /// Returns the offset of the next byte.
+    /// Returns the offset in the file of the next byte to be returned.
     pub(super) fn position(&self) -> u64 {
         self.at - (self.buffer.len() - self.used) as u64
     }
 
-    /// Takes the error of the disk, if there was one.
+    /// Returns the error of the disk, if there was one, and clears it.
     pub(super) fn error(&mut self) -> Option<crate::ground::disk::Error> {
         self.error.take()
     }

@@ -21,28 +21,28 @@ use super::segment::{Name, full_of, name_of};
 use super::warc::{are_whole, unpack};
 use crate::ground::disk::Disk;
 
-/// The result of the recovery.
+/// The state of the archive after the recovery.
 #[derive(Debug, Default)]
 pub(super) struct Found {
-    /// The first serial number that no file has had, including removed ones.
+    /// The first serial number that no WARC file has had, not even one that was removed.
     pub(super) serial: u32,
-    /// Files to be closed.
+    /// The full files that are still to be closed, that is, to get their final names.
     pub(super) full: Vec<Full>,
-    /// What was cut off.
+    /// What was cut off or removed.
     pub(super) cut: Cut,
 }
 
-/// What an unclean stop has cost.
+/// What was lost in an unclean stop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cut {
-    /// The number of bytes cut off from WARC files or removed with them.
+    /// The number of bytes of WARC files that were cut off, or removed with their files.
     pub warc_bytes: u64,
-    /// The number of files removed because they contained no complete capture.
+    /// The number of WARC files removed because they contained no complete capture.
     pub files: u64,
 }
 
-/// Checks the files of `prefix`, and cuts off what is incomplete; everything before `durable` is
-/// known to be complete.
+/// Checks the open files whose names begin with `prefix`, and cuts off what is incomplete.
+/// Everything before the position `durable` is known to be complete and is not checked.
 pub(super) fn recover(
     prefix: &str,
     durable: Position,
@@ -62,14 +62,16 @@ pub(super) fn recover(
         let full = full_of(name.stem, name.suffix == ".warc.gz");
         if name.open {
             let kept = if torn { None } else { whole(&full, durable.bytes_of(name.serial), disk)? };
-            // Durable data may be damaged, but that doesn't end the archive.
+            // A damaged part of durable data doesn't end the archive; only lost data after
+            // `durable` does.
             torn |= name.serial >= durable.serial && kept.as_ref().is_none_or(|kept| kept.torn);
             plan.push((full, kept));
         } else if disk.len(&full.index_open())?.is_some() {
             found.full.push(full);
         }
     }
-    // Last first: if this is interrupted, the files it did not reach are still recognized as torn.
+    // The last file is cut first: if this is interrupted, the files that are left are still
+    // recognized as torn.
     for (full, kept) in plan.into_iter().rev() {
         cut(full, kept, disk, &mut found)?;
     }
@@ -78,20 +80,22 @@ pub(super) fn recover(
     Ok(found)
 }
 
-/// The lengths of a file and its index up to the last capture that counts.
+/// The lengths of a WARC file and its index up to the last complete capture.
 struct Whole {
     warc_bytes: u64,
     index_bytes: u64,
-    /// Whether one of them is longer.
+    /// True if the WARC file or the index is longer than its complete part.
     torn: bool,
 }
 
-/// Returns the complete part of an open file; `None` if it has no complete capture.
+/// Returns the complete part of an open WARC file and its index; `None` if there is no complete
+/// capture.
 fn whole(full: &Full, durable_bytes: u64, disk: &mut dyn Disk) -> Result<Option<Whole>, Error> {
     let (warc, index) = (full.warc_open(), full.index_open());
     let warc_bytes = disk.len(&warc)?.unwrap_or(0);
     let Some(index_bytes) = disk.len(&index)? else {
-        // Its lines were sorted, so it was complete, and only lacks its final name.
+        // The lines of this index were sorted already, so the file is complete and only lacks its
+        // final name.
         let sorted = disk.len(&full.index)?;
         return Ok(sorted.map(|index_bytes| Whole { warc_bytes, index_bytes, torn: false }));
     };
@@ -111,7 +115,8 @@ fn whole(full: &Full, durable_bytes: u64, disk: &mut dyn Disk) -> Result<Option<
         }
         if end > durable_bytes {
             let bytes = read(disk, &warc, warc_end, end - warc_end)?;
-            // Before a reply there are its request and perhaps the first record of the file.
+            // Between two replies there are the request of the second and perhaps the first record
+            // of the file.
             let at = usize::try_from(offset - warc_end).expect("within what was read");
             if !are_whole(&bytes[..at]) || unpack(&bytes[at..]).is_none() {
                 break;
@@ -124,14 +129,15 @@ fn whole(full: &Full, durable_bytes: u64, disk: &mut dyn Disk) -> Result<Option<
     Ok(kept)
 }
 
-/// Returns offset and length in a line with its line end; `None` if it is torn.
+/// Returns the offset and the length that an index line states. `None` if the line is torn:
+/// incomplete or without its line end.
 fn place_of(line: &[u8]) -> Option<(u64, u64)> {
     let line = std::str::from_utf8(line.strip_suffix(b"\n")?).ok()?;
     let entry = cdxj::parse(line).ok()?;
     Some((entry.offset, entry.length))
 }
 
-/// Truncates both files to their complete part, or removes them.
+/// Truncates a WARC file and its index to their complete part, or removes both.
 fn cut(
     full: Full,
     kept: Option<Whole>,
@@ -141,7 +147,7 @@ fn cut(
     let (warc, index) = (full.warc_open(), full.index_open());
     let warc_bytes = disk.len(&warc)?.unwrap_or(0);
     let Some(kept) = kept else {
-        // The index first: without it the WARC file counts as torn, whatever it contains.
+        // The index is cut first: without it the WARC file counts as torn, whatever it contains.
         if disk.len(&index)?.is_some() {
             disk.remove(&index)?;
         }
@@ -159,8 +165,8 @@ fn cut(
     Ok(())
 }
 
-/// Removes open indexes whose WARC file never reached the disk, and unfinished sorted indexes. The
-/// latter are sorted again if their source still exists.
+/// Removes open index files whose WARC file never reached the disk, and unfinished sorted index
+/// files. The latter are sorted again if the file with the unsorted lines still exists.
 fn remove_orphans(indexes: &[String], prefix: &str, disk: &mut dyn Disk) -> Result<(), Error> {
     for name in indexes {
         if let Some(written) = name.strip_suffix(SORTING) {

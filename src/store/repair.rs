@@ -25,45 +25,50 @@ use crate::ground::disk::Disk;
 use crate::ground::map::Map;
 use std::collections::BTreeSet;
 
-/// The parts of an index line that come from the head of a reply.
+/// The values of an index line that are taken from the head of a reply.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HeadFacts {
     /// The HTTP status.
     pub status: u16,
-    /// The value of Content-Type, empty if there is none.
+    /// The value of Content-Type; empty if there is none.
     pub mime: String,
-    /// The value of Location.
+    /// The value of Location; `None` if the reply has none.
     pub redirect: Option<String>,
-    /// Whether the body was sent in chunks.
+    /// True if the body was sent in chunks.
     pub chunked: bool,
 }
 
-/// Parses the head at the start of a reply, as the crawl did.
+/// A function that parses the head at the start of a reply in the same way as the crawl did.
 pub type ReadHead = fn(&[u8]) -> Option<HeadFacts>;
 
-/// An event of the check, reported as soon as it is found, for the log.
+/// An event of the check. Each is reported as soon as it happens, for the program's log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Finding<'a> {
-    /// This WARC file is being read: its name, its number, and the number of files.
+    /// A WARC file is being read: its name, its number in the order of checking, and the number of
+    /// all files to check.
     Reads(&'a str, usize, usize),
-    /// The index of this WARC file was rebuilt: so many lines were missing or damaged.
+    /// The index of a WARC file was rebuilt: the name of the WARC file, and the number of lines
+    /// that were missing or damaged.
     Indexed(&'a str, u64),
-    /// There is no complete record between these offsets of this WARC file.
+    /// A WARC file is damaged: its name, and the two offsets between which there is no complete
+    /// record.
     Damaged(&'a str, u64, u64),
-    /// A line of the index leads to no record: the WARC file, the offset, the URL.
+    /// An index line leads to no record: the name of the WARC file, the offset in the line, and the
+    /// URL.
     Lost(&'a str, u64, &'a str),
-    /// This WARC file was read and has no damage; its index lacked so many lines.
+    /// A WARC file was read and has no damage: its name, and the number of lines that its index
+    /// lacked.
     Sound(&'a str, u64),
-    /// The WARC file of this index is missing.
+    /// The WARC file of an index is missing: the name of the WARC file.
     Gone(&'a str),
-    /// This WARC file is missing although it was not closed, and so many captures in it count as
-    /// fetched; 0 if their number is unknown.
+    /// A WARC file is missing although it never got its final name: its name, and the number of
+    /// captures in it that count as fetched (0 if the number is unknown).
     Missing(&'a str, u64),
-    /// There is no space for the index of this WARC file.
+    /// The disk has no space for the rebuilt index of a WARC file: the name of the WARC file.
     NoRoom(&'a str),
 }
 
-/// The result of a check.
+/// The totals of a check.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Repaired {
     /// The number of index lines that were missing or damaged, and were rebuilt.
@@ -72,17 +77,18 @@ pub struct Repaired {
     pub lost: u64,
     /// The number of places in WARC files without a complete record.
     pub damaged: u64,
-    /// The number of index files without their WARC file.
+    /// The number of index files whose WARC file is missing.
     pub gone: u64,
-    /// The number of bytes of WARC files that were not checked.
+    /// The number of bytes of WARC files that were not checked, because `verify_bytes_max` was
+    /// reached.
     pub unchecked_bytes: u64,
 }
 
-/// Checks the files of an archive; everything before `durable` must be complete. Findings are
-/// passed to `report`.
+/// Checks the files of an archive, and passes each finding to `report`. Everything before the
+/// position `durable` must be complete; what is not counts as damage.
 ///
 /// # Errors
-/// Returns an error of the disk, unless it is full.
+/// Returns an error of the disk, except that it is full.
 pub fn repair(
     settings: &Settings,
     durable: Position,
@@ -118,20 +124,20 @@ pub fn repair(
     Ok(repair.done)
 }
 
-/// The current names of a WARC file and its index.
+/// A WARC file and its index, with their current names.
 struct File {
     full: Full,
     warc: String,
     warc_bytes: u64,
     index: Option<String>,
-    /// Whether it may have been growing when the crawl stopped: its lines are then in order of
-    /// capture.
+    /// True if this file may have been growing when the crawl stopped; the lines of its index are
+    /// then in order of capture.
     open: bool,
-    /// The number of bytes that must be complete.
+    /// The number of bytes at the start of the WARC file that must be complete.
     durable_bytes: u64,
 }
 
-/// Returns the files, in the order in which they were written.
+/// Returns the WARC files of the archive, in the order in which they were written.
 fn files(prefix: &str, durable: Position, disk: &mut dyn Disk) -> Result<Vec<File>, Error> {
     let mut files = Vec::new();
     for name in disk.list("warc")? {
@@ -159,24 +165,25 @@ fn files(prefix: &str, durable: Position, disk: &mut dyn Disk) -> Result<Vec<Fil
 struct Repair<'a> {
     done: Repaired,
     surt: Surt,
-    /// Whether it is unknown what was durable.
+    /// True if it is unknown which data was durable.
     rebuilds: bool,
     read_head: ReadHead,
     report: &'a mut dyn FnMut(Finding<'_>),
 }
 
-/// The valid lines of an index, by the offset of their records.
+/// The valid lines of an old index, by the offset of their records.
 struct Old<'a> {
     lines: Map<u64, (u64, &'a [u8])>,
-    /// The number of invalid lines and of duplicates.
+    /// The number of lines that are invalid or duplicates.
     bad: u64,
-    /// The length of the valid beginning, in the index and in the WARC file.
+    /// The lengths of the beginning that is valid: of the index here, of the WARC file in the next
+    /// field.
     sound_bytes: usize,
     sound_end: u64,
 }
 
 impl Repair<'_> {
-    /// Reports the files that should exist, but don't.
+    /// Reports the WARC files that should exist but don't.
     fn missing_files(
         &mut self,
         settings: &Settings,
@@ -233,7 +240,7 @@ impl Repair<'_> {
         }
         let damaged = self.done.damaged;
         let (added, torn_at) = self.walk(file, start, &mut old, &mut new, disk)?;
-        // Lines that the walk did not reach lead to no record.
+        // Lines whose records were not found in the WARC file lead to no record.
         let mut lost: Vec<(u64, &[u8])> =
             old.lines.iter().map(|(offset, (_, line))| (*offset, *line)).collect();
         lost.retain(|(offset, _)| torn_at.is_none_or(|torn_at| *offset < torn_at));
@@ -268,8 +275,9 @@ impl Repair<'_> {
         Ok(())
     }
 
-    /// Reads the records from `start` on. Returns how many lines were added, and where the part
-    /// begins that a crash tore.
+    /// Reads the records of a WARC file from the offset `start` on, and collects their index lines
+    /// in `new`. Returns the number of lines that were added, and the offset at which data was torn
+    /// by a crash (`None` if none was).
     fn walk(
         &mut self,
         file: &File,
@@ -289,7 +297,8 @@ impl Repair<'_> {
                     let before = new.len();
                     let is_sure = self.push_line(&records, file, (offset, length), new);
                     match known {
-                        // A record written by another version may lack what its line contains.
+                        // A record written by another version of this program may lack a value that
+                        // its index line has.
                         Some(known) if !is_sure => {
                             new.truncate(before);
                             new.extend_from_slice(known);
@@ -314,8 +323,8 @@ impl Repair<'_> {
         Ok((added, None))
     }
 
-    /// Appends the line of a record, if it is that of a reply. Returns whether the line is equal to
-    /// the one written with the record.
+    /// Appends the index line of a record, if the record is that of a reply. Returns whether the
+    /// line is certainly equal to the one that was written with the record.
     fn push_line(
         &mut self,
         records: &Records,
@@ -378,7 +387,8 @@ impl<'a> Old<'a> {
     }
 }
 
-/// Returns how many captures of an index are in the first `durable_bytes` bytes of its WARC file.
+/// Returns the number of captures of an index whose records are in the first `durable_bytes` bytes
+/// of the WARC file.
 fn captures(index: &str, durable_bytes: u64, disk: &mut dyn Disk) -> Result<u64, Error> {
     let bytes = disk.len(index)?.unwrap_or(0);
     let text = read(disk, index, 0, bytes)?;
@@ -390,19 +400,19 @@ fn lines_of(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     text.split_inclusive(|&byte| byte == b'\n')
 }
 
-/// Returns the properties of a capture that don't depend on the position of its record: URL, time
-/// and payload.
+/// Returns the properties of a capture that don't depend on the position of its record: its URL,
+/// its time and the digest of its payload.
 fn identity_of(line: &[u8]) -> Option<(String, &str, String)> {
     let entry = entry_of(line)?;
     Some((entry.url.into_owned(), entry.stamp, entry.digest.into_owned()))
 }
 
-/// Parses a line with its line end.
+/// Parses an index line that still has its line end; `None` if it is invalid.
 fn entry_of(line: &[u8]) -> Option<cdxj::Entry<'_>> {
     cdxj::parse(std::str::from_utf8(line.strip_suffix(b"\n")?).ok()?).ok()
 }
 
-/// Replaces the index of a file.
+/// Replaces the index of a WARC file with `lines`.
 fn rewrite(file: &File, lines: &[u8], disk: &mut dyn Disk) -> Result<(), Error> {
     let sorting = format!("{}{SORTING}", file.full.index);
     if disk.len(&sorting)?.is_some() {

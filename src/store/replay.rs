@@ -1,9 +1,7 @@
 //! Finds the captures since a checkpoint: after an unclean stop they need not be fetched again.
 //!
-//! Laws: every complete capture since then is reported once; a reply read back equals the stored
-//! one, byte for byte.
-//! Cost: the index lines of the files since then are read once; if there are `revisit` records
-//! among them, those of all files are read to find the payloads.
+//! Laws: every complete capture since the checkpoint is reported once; a reply read from the
+//! archive equals the stored one, byte for byte.
 
 use super::cdxj;
 use super::job::OPEN;
@@ -15,16 +13,17 @@ use crate::ground::map::{Map, Set};
 use std::cmp::Ordering;
 use std::rc::Rc;
 
-/// A position in the archive: all captures before it have records before this offset.
+/// A position in the archive: the records of all earlier captures are before this offset of this
+/// WARC file, or in earlier files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Position {
-    /// The serial number of a WARC file.
+    /// The serial number of the WARC file.
     pub serial: u32,
-    /// The offset in that file, in bytes.
+    /// The offset in the WARC file, in bytes.
     pub offset: u64,
 }
 
-/// The position of a reply's record in the archive.
+/// The position of one record with a reply in the archive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     /// The name of the WARC file, without its folder and without `.open`.
@@ -33,43 +32,46 @@ pub struct Place {
     pub(super) length: u64,
 }
 
-/// A capture that can be read back.
+/// A stored capture, with the positions of the records from which its reply can be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kept {
-    /// Its own record.
+    /// The position of the capture's own record, a `response` or a `revisit`.
     pub(super) own: Place,
-    /// The record with its payload, if its own record is a `revisit`.
+    /// The position of the earlier record with the payload, if the capture's own record is a
+    /// `revisit`; otherwise `None`.
     pub(super) payload: Option<Place>,
 }
 
-/// A reply that was read back.
+/// A reply that was read from the archive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reply {
-    /// Head and body, unchanged; of a `revisit` only the head.
+    /// The unchanged head and body of the reply; only the head if the capture is a `revisit`.
     pub own: Vec<u8>,
-    /// The reply that first had the same payload, if `own` is a `revisit`.
+    /// The earlier reply that had the same payload, if the capture is a `revisit`; otherwise
+    /// `None`.
     pub first: Option<Vec<u8>>,
-    /// Why the stored reply is incomplete, if it is.
+    /// The reason why the stored reply is incomplete; `None` if it is complete.
     pub truncated: Option<Truncated>,
 }
 
 impl Position {
-    /// The position after everything.
+    /// The position after everything in any archive.
     pub const END: Self = Self { serial: u32::MAX, offset: u64::MAX };
 
-    /// Returns the position after this whole file, which grows no more.
+    /// Returns the position after the whole file in which this position is, which must not grow any
+    /// more.
     pub fn behind_file(self) -> Self {
         Self { serial: self.next_serial(), offset: 0 }
     }
 
     /// Returns the serial number of the first file that is entirely after this position.
     pub(super) fn next_serial(self) -> u32 {
-        // `END` says nothing about serial numbers.
+        // `END` says nothing about serial numbers, so no file is after it.
         if self == Self::END { 0 } else { self.serial.saturating_add(u32::from(self.offset > 0)) }
     }
 
-    /// Returns how many bytes of a WARC file are before this position; `u64::MAX` if the whole file
-    /// is.
+    /// Returns the number of bytes of the WARC file `serial` that are before this position;
+    /// `u64::MAX` if the whole file is before it.
     pub(super) fn bytes_of(self, serial: u32) -> u64 {
         match serial.cmp(&self.serial) {
             Ordering::Less => u64::MAX,
@@ -80,7 +82,7 @@ impl Position {
 }
 
 impl Store {
-    /// Returns the current position.
+    /// Returns the position after everything that was stored so far.
     pub fn position(&self) -> Position {
         match &self.segment {
             Some(segment) => {
@@ -90,7 +92,7 @@ impl Store {
         }
     }
 
-    /// Calls `report` with the URLs of all captures since a position, and where they are.
+    /// Calls `report` with the URL and the [`Kept`] of each capture since a position.
     ///
     /// # Errors
     /// Returns an error of the disk.
@@ -123,7 +125,8 @@ impl Store {
         }
         let firsts = self.firsts(&wanted, disk)?;
         for (url, digest, own) in repeats {
-            // A `revisit` whose first record is gone can't be read back: it is fetched again.
+            // A `revisit` whose first record is gone can't be read again, so its URL is fetched
+            // again.
             if let Some(first) = firsts.get(&digest) {
                 report(&url, Kept { own, payload: Some(first.clone()) });
             }
@@ -131,7 +134,7 @@ impl Store {
         Ok(())
     }
 
-    /// Returns the first records with these payloads.
+    /// Finds, for each of these payload digests, the first record that contains the payload.
     fn firsts(
         &self,
         digests: &Set<String>,
@@ -148,11 +151,11 @@ impl Store {
         Ok(firsts)
     }
 
-    /// Returns the index files by serial number, each once.
+    /// Returns the names of the index files with their serial numbers, in that order, each once.
     pub(super) fn indexes(&self, disk: &mut dyn Disk) -> Result<Vec<(u32, String)>, Error> {
         let names = disk.list("index")?;
         let ours = names.iter().filter_map(|name| name_of(name, &self.settings.prefix));
-        // A crash may have left both the sorted file and its source.
+        // A crash may have left both the sorted index and the unsorted file from which it was made.
         let mut found: Vec<(u32, bool, String)> = ours
             .map(|name| {
                 let open = if name.open { OPEN } else { "" };
@@ -168,19 +171,19 @@ impl Store {
 pub(super) const REPEAT: &str = "warc/revisit";
 
 impl Kept {
-    /// Returns whether it was archived before another capture.
+    /// Returns whether this capture was archived before `other`.
     pub fn is_before(&self, other: &Self) -> bool {
         (&self.own.file, self.own.offset) < (&other.own.file, other.own.offset)
     }
 
-    /// Encodes it for a later run.
+    /// Appends this `Kept` to `out` in binary form, so that a later run can decode it.
     pub fn encode(&self, out: &mut Vec<u8>) {
         self.own.encode(out);
         out.put_bool(self.payload.is_some());
         self.payload.iter().for_each(|place| place.encode(out));
     }
 
-    /// Decodes the output of [`Kept::encode`].
+    /// Decodes a `Kept` that [`Kept::encode`] wrote.
     ///
     /// # Errors
     /// Returns [`Short`] if the bytes end early.
@@ -202,7 +205,7 @@ impl Place {
         Ok(Self { file: take.str()?.into(), offset: take.varint()?, length: take.varint()? })
     }
 
-    /// Returns a message with file, offset and reason.
+    /// Returns an error message with the file name, the offset and the reason `why`.
     pub(super) fn says(&self, why: &str) -> String {
         format!("warc/{} at byte {}: {why}", self.file, self.offset)
     }
@@ -212,8 +215,8 @@ impl Place {
     }
 }
 
-/// Calls `report` with each line of an index. Invalid lines are skipped: torn ones have been cut
-/// off, and other programs may have written others.
+/// Calls `report` with each valid line of an index. Invalid lines are skipped: torn ones have been
+/// cut off before, and other programs may have written others.
 pub(super) fn each_line(
     name: &str,
     disk: &mut dyn Disk,

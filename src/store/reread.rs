@@ -1,10 +1,11 @@
-//! Reads one capture back from the archive, piece by piece: its record, and that of its payload.
+//! Reads the reply of one capture from the archive, piece by piece.
 //!
-//! The second record is only read if the first is a `revisit`.
+//! The capture's own record is read first. If it is a `revisit`, which has no payload, the earlier
+//! record that contains the payload is read after it.
 //!
-//! Laws: a reply read back equals the stored one, byte for byte, or there is an error; a step does
-//! a bounded amount of work.
-//! Cost: the records are inflated, and held in memory meanwhile.
+//! Laws: the reply equals the stored one, byte for byte, or there is an error; a step does a
+//! bounded amount of work.
+//! Cost: the records are inflated, and held in memory while they are read.
 
 use super::Truncated;
 use super::job::OPEN;
@@ -16,16 +17,17 @@ use flate2::bufread::GzDecoder;
 use std::fmt;
 use std::io::Read;
 
-/// The maximum number of bytes that a step inflates.
+/// The maximum number of bytes that one step inflates.
 const STEP_BYTES: usize = 64 << 10;
 /// The maximum length of a record; this program writes none that is longer.
 const RECORD_BYTES_MAX: usize = 1 << 30;
 
-/// A capture that is being read back.
+/// A capture whose reply is being read from the archive.
 pub struct Reread {
     kept: Kept,
     part: Part,
-    /// The capture's own block, once the record of the payload is being read.
+    /// The block of the capture's own record, while the record with the payload is being read;
+    /// `None` before.
     own: Option<Block>,
 }
 
@@ -35,28 +37,29 @@ impl fmt::Debug for Reread {
     }
 }
 
-/// The state of reading a capture back.
+/// The progress after a step.
 #[derive(Debug)]
 pub enum Step {
-    /// There is more to read.
+    /// There is more to read: call [`Reread::step`] again.
     More,
-    /// The capture is complete.
+    /// Everything was read: the complete reply.
     Whole(Reply),
-    /// It can't be read; the text is the reason with file and offset.
+    /// The reply can't be read; the text states the file, the offset and the reason.
     Unreadable(String),
 }
 
-/// The block of a record, and why it is truncated, if it is.
+/// The block of a record, and the reason why it is truncated (`None` if it is complete).
 type Block = (Vec<u8>, Option<Truncated>);
 
 impl Reread {
-    /// Begins to read a capture back.
+    /// Prepares to read the reply of a capture; nothing is read yet.
     pub fn new(kept: Kept, disk: &dyn Disk) -> Self {
         let part = Part::new(&kept.own, disk);
         Self { kept, part, own: None }
     }
 
-    /// Reads the next piece. Returns the number of bytes read and inflated, and the state.
+    /// Reads the next piece. Returns the work done, which is the sum of the bytes read from the
+    /// disk and the bytes that came out of decompression, and the progress.
     pub fn step(&mut self, disk: &dyn Disk) -> (usize, Step) {
         let (bytes, ended) = self.part.read(disk);
         let block = match ended {
@@ -78,7 +81,8 @@ impl Reread {
                 let (own, truncated) = block;
                 Step::Whole(Reply { own, truncated, first: None })
             }
-            // A `revisit` is marked as truncated because it has no body.
+            // The reason for the truncation of a `revisit` record is ignored: it only says that the
+            // record has no body.
             (Some((own, _)), _) => {
                 Step::Whole(Reply { own, truncated: None, first: Some(block.0) })
             }
@@ -87,11 +91,11 @@ impl Reread {
     }
 }
 
-/// A record that is being read.
+/// One record that is being read, of the two that a `revisit` needs.
 struct Part {
     place: Place,
     member: Member,
-    /// Whether it is being read from the file with its final name.
+    /// True if the record is being read from the file with its final name, false with `.open`.
     is_closed: bool,
     record: Vec<u8>,
 }
@@ -102,14 +106,15 @@ enum Member {
 }
 
 impl Part {
-    /// Begins to read a record. A job may close the file at any time: if it is missing under its
-    /// `.open` name, it is read under its final one.
+    /// Prepares to read a record. A job may give the file its final name at any time, so a file
+    /// that is missing under its `.open` name is read under its final name.
     fn new(place: &Place, disk: &dyn Disk) -> Self {
         let member = Member::new(&format!("warc/{}{OPEN}", place.file), place, disk);
         Self { place: place.clone(), member, is_closed: false, record: Vec::new() }
     }
 
-    /// Reads the next piece: returns the number of bytes, and whether the record has ended.
+    /// Reads the next piece of the record. Returns the work done, in bytes read plus bytes
+    /// inflated, and whether the record has ended.
     fn read(&mut self, disk: &dyn Disk) -> (usize, Result<bool, String>) {
         let before = self.member.source().position();
         let filled = self.record.len();
@@ -135,7 +140,7 @@ impl Part {
         (bytes + self.record.len().saturating_sub(filled), ended)
     }
 
-    /// Returns the block of the record, after all of it was read.
+    /// Returns the block of the record, once all of the record was read.
     fn block(&mut self) -> Result<Block, String> {
         let Some(block) = block_of(&self.record) else {
             return Err("there is no complete record".to_owned());

@@ -1,4 +1,5 @@
-//! Loads the revisit index with payloads that earlier runs stored, from the index files.
+//! Loads the index of stored payloads, which finds duplicates, from the index files of earlier
+//! runs.
 //!
 //! An index line contains digest, URL and date, which is what a `revisit` record needs. The id of
 //! the record is only in the WARC file, and is left out. The latest payloads are wanted, so the
@@ -16,11 +17,12 @@ use super::{Error, Store};
 use crate::ground::disk::Disk;
 use crate::ground::time::UnixTime;
 
-/// The assumed length of a line, in bytes. Most are shorter, so rather too many files are read.
+/// The assumed length of an index line, in bytes. Most are shorter, so that rather too many files
+/// are read than too few.
 const LINE_BYTES: u64 = 400;
 
 impl Store {
-    /// Loads the latest payloads that earlier runs stored, oldest first.
+    /// Loads the payloads that earlier runs stored last into the revisit index, oldest first.
     pub(super) fn load_revisit_index(&mut self, disk: &mut dyn Disk) -> Result<(), Error> {
         let wanted = self.settings.revisit_names_max as u64;
         if wanted == 0 {
@@ -46,7 +48,8 @@ impl Store {
         Ok(())
     }
 
-    /// Returns the payload of a line, if a `revisit` may refer to it.
+    /// Returns the digest and the record of the payload that an index line describes; `None` if a
+    /// `revisit` may not refer to it.
     fn stored(&self, entry: &cdxj::Entry<'_>) -> Option<(Digest, First)> {
         let is_whole = entry.mime != REPEAT && !entry.truncated;
         let is_wanted = is_whole && entry.url.len() <= FIRST_URL_BYTES_MAX;

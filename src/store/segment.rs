@@ -15,22 +15,24 @@ use crate::ground::disk::{self, Disk};
 use crate::ground::tail::Tail;
 use std::rc::Rc;
 
-/// A growing WARC file.
+/// A growing WARC file, together with its index.
 #[derive(Debug)]
 pub(super) struct Segment {
-    /// The final name without its folder, as in index and log.
+    /// The final name of the WARC file, without its folder, as it is written to the index and the
+    /// crawl log.
     pub(super) file: Rc<str>,
     pub(super) full: Full,
     pub(super) warc: Tail,
     pub(super) index: Tail,
-    /// The id of its `warcinfo` record.
+    /// The id of the `warcinfo` record with which the WARC file begins.
     pub(super) info: RecordId,
-    /// The number of captures in it.
+    /// The number of captures in the WARC file.
     pub(super) captures: u64,
 }
 
 impl Segment {
-    /// Begins the files of `stem`; nothing is written yet.
+    /// Begins a WARC file and its index with the names of `stem`; nothing is written to the disk
+    /// yet.
     pub(super) fn begin(
         stem: &str,
         gzip: bool,
@@ -54,7 +56,7 @@ impl Segment {
         })
     }
 
-    /// Writes the records first, then the lines that point to them.
+    /// Writes the buffered records first, then the buffered index lines that point to them.
     pub(super) fn flush(
         &mut self,
         disk: &mut dyn Disk,
@@ -65,12 +67,13 @@ impl Segment {
     }
 }
 
-/// Returns the stem of file names, such as `PREFIX-20261120093849-00000`.
+/// Returns the stem of the names of a WARC file and its index, such as
+/// `PREFIX-20261120093849-00000`.
 pub(super) fn stem(prefix: &str, digits: &str, serial: u32) -> String {
     format!("{prefix}-{digits}-{serial:05}")
 }
 
-/// Returns the final names of the files with this stem.
+/// Returns the final names of the WARC file and the index with this stem.
 pub(super) fn full_of(stem: &str, gzip: bool) -> Full {
     let suffix = if gzip { ".warc.gz" } else { ".warc" };
     Full { warc: format!("warc/{stem}{suffix}"), index: format!("index/{stem}.cdxj") }

@@ -13,27 +13,27 @@ pub struct Settings {
     pub format: Format,
     /// The level of gzip, 1 (fast) to 12 (small); 0 writes `.warc` files without compression.
     pub gzip_level: u8,
-    /// The maximum length of a response that is compressed, in bytes. Longer ones are stored
-    /// without compressing: they seldom get smaller, and would hold up the loop. Compressing one
-    /// takes up to twice its length of additional memory.
+    /// The maximum length of a response that is compressed, in bytes. Longer responses are stored
+    /// without compressing: they seldom get smaller, and compressing would hold up the event loop.
+    /// Compressing a response takes up to twice its length of additional memory.
     pub gzip_bytes_max: usize,
     /// The maximum length of a WARC file, in bytes: a capture that would exceed it goes to the next
     /// file.
     pub file_bytes_max: u64,
-    /// The length of an index at which its WARC file is full, in bytes: sorting takes that much
-    /// memory.
+    /// The length of an index at which its WARC file counts as full, in bytes. Sorting an index
+    /// takes that much memory.
     pub index_bytes_max: u64,
     /// The prefix of file names: letters, digits, `-`, `_` and `.`.
     pub prefix: String,
-    /// The digest algorithm of payloads and blocks.
+    /// The algorithm of the digests of payloads and blocks.
     pub digest: Algorithm,
-    /// Whether records have a digest of their block in addition to that of their payload.
+    /// True to write a digest of its block to each record, in addition to that of the payload.
     pub block_digests: bool,
-    /// Whether requests are stored with their responses.
+    /// True to store each request with its response.
     pub requests: bool,
-    /// Whether replies to robots.txt requests are stored.
+    /// True to store the replies to robots.txt requests.
     pub robots: bool,
-    /// Whether the crawl log is written.
+    /// True to write the crawl log.
     pub log: bool,
     /// The length at which the crawl log is rotated, in bytes.
     pub log_bytes_max: u64,
@@ -41,11 +41,11 @@ pub struct Settings {
     pub buffer_bytes: usize,
     /// The maximum time until stored captures are synced.
     pub sync_period: Duration,
-    /// The number of bytes of WARC files, the last ones first, that are checked when a crawl
-    /// resumes.
+    /// The number of bytes of WARC files, counted back from the last file, that are checked when a
+    /// crawl resumes.
     pub verify_bytes_max: u64,
-    /// The number of payloads remembered, so that duplicates are stored as `revisit` records; 0
-    /// stores all in full.
+    /// The number of payloads that are remembered so that duplicates are stored as `revisit`
+    /// records. With 0 all are stored in full.
     pub revisit_names_max: usize,
 }
 
@@ -83,7 +83,7 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Checks the settings.
+    /// Checks that all settings are valid.
     ///
     /// # Errors
     /// Returns the first invalid setting.
@@ -104,26 +104,26 @@ impl Settings {
 /// Who created the archive, and how; stored in the first record of every file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Identity {
-    /// Name and version of the program.
+    /// The name and version of the crawler program.
     pub software: String,
     /// The contact address of the crawl.
     pub operator: String,
-    /// The User-Agent that was sent.
+    /// The value of the User-Agent header that requests had.
     pub user_agent: String,
-    /// The From that was sent.
+    /// The value of the From header that requests had; `None` if they had none.
     pub from: Option<String>,
-    /// The name of the machine.
+    /// The name of the machine; `None` to leave it out.
     pub hostname: Option<String>,
     /// The name of the job.
     pub job: String,
-    /// How robots.txt was treated, in a word.
+    /// The policy for robots.txt, in a word.
     pub robots: String,
     /// The digest of the effective configuration.
     pub config: String,
 }
 
 impl Identity {
-    /// Returns the fields of a `warcinfo` record; empty ones are left out.
+    /// Returns the fields of a `warcinfo` record. Those without a value are left out.
     pub(super) fn fields(&self) -> Vec<u8> {
         const STANDARD: &str = "http://iipc.github.io/warc-specifications/specifications/\
                                 warc-format/warc-1.1/";
@@ -152,21 +152,21 @@ impl Identity {
 /// An error of the archive.
 #[derive(Debug)]
 pub enum Error {
-    /// A file could not be written or read; the error names it.
+    /// A file could not be read or written; the inner error names it.
     Disk(disk::Error),
-    /// A file exists that would have to be overwritten.
+    /// A file that must be created exists already; the text is its name.
     Exists(String),
     /// A setting is invalid.
     Setting {
         /// The name of the setting.
         key: &'static str,
-        /// What it must be.
+        /// The requirement that the value does not meet.
         why: String,
     },
 }
 
 impl Error {
-    /// Returns whether the disk is full, which is the only error that may resolve itself.
+    /// Returns whether the error is that the disk is full, the only error that may resolve itself.
     pub fn is_full(&self) -> bool {
         matches!(self, Self::Disk(error) if error.is_full())
     }

@@ -13,7 +13,7 @@
 use super::text::{push_percent, push_visible};
 use smallvec::SmallVec;
 
-/// Writes keys; its buffers are reused.
+/// Converts URLs to SURT keys; its buffers are reused.
 #[derive(Debug, Default)]
 pub(super) struct Surt {
     plain: Vec<u8>,
@@ -21,7 +21,7 @@ pub(super) struct Surt {
 }
 
 impl Surt {
-    /// Appends the key of the absolute, canonical `url`.
+    /// Appends the SURT key of `url`, which must be absolute and canonical.
     pub(super) fn push(&mut self, out: &mut Vec<u8>, url: &str) {
         let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
         let rest = rest.split('#').next().unwrap_or("");
@@ -67,8 +67,9 @@ impl Surt {
     }
 }
 
-/// Appends `www.example.com:8080` as `com,example:8080`. IPv4 addresses are reversed like names;
-/// the brackets of IPv6 addresses are removed.
+/// Appends the host and port of `authority` in SURT form: `www.example.com:8080` becomes
+/// `com,example:8080`. IPv4 addresses are reversed like names; the brackets of IPv6 addresses are
+/// removed.
 fn push_host(out: &mut Vec<u8>, scheme: &str, authority: &str) {
     let host_and_port = authority.rsplit('@').next().unwrap_or("");
     let start = out.len();
@@ -97,8 +98,8 @@ fn without_www(host: &str) -> &str {
     rest.and_then(|rest| rest.strip_prefix('.')).unwrap_or(host)
 }
 
-/// Percent-decodes repeatedly until nothing is left to decode, in one pass: if a decoded byte
-/// completes another escape, that is decoded in turn.
+/// Appends `text` after decoding its percent escapes repeatedly until none is left. This takes one
+/// pass: if a decoded byte completes another escape, that is decoded in turn.
 fn decode(out: &mut Vec<u8>, text: &[u8]) {
     out.clear();
     for &byte in text {
@@ -116,8 +117,8 @@ fn hex(digit: u8) -> Option<u8> {
     char::from(digit).to_digit(16).and_then(|value| u8::try_from(value).ok())
 }
 
-/// Encodes the bytes that are not allowed in a URL, and the two characters that would change its
-/// meaning.
+/// Appends `text`, with the bytes percent-encoded that are not allowed in a URL, and the two
+/// characters that would change its meaning.
 fn encode(out: &mut Vec<u8>, text: &[u8]) {
     for &byte in text {
         match byte {
@@ -127,7 +128,8 @@ fn encode(out: &mut Vec<u8>, text: &[u8]) {
     }
 }
 
-/// Appends the path without empty and dot segments. A `..` without a segment before it is kept.
+/// Appends `path` without its empty segments and dot segments. A `..` without a segment before it
+/// is kept.
 fn normal_path(out: &mut Vec<u8>, path: &[u8]) {
     let mut kept: SmallVec<[&[u8]; 16]> = SmallVec::new();
     for segment in path.split(|&byte| byte == b'/').skip(1) {
@@ -150,8 +152,8 @@ fn normal_path(out: &mut Vec<u8>, path: &[u8]) {
     out.extend_from_slice(last);
 }
 
-/// Returns the sort key of an argument: by name, and arguments without a value before those with an
-/// empty one.
+/// Returns the sort key of a query argument: its name and its value. An argument without `=` has no
+/// value, and sorts before one with an empty value.
 fn key_and_value(argument: &[u8]) -> (&[u8], Option<&[u8]>) {
     match memchr::memchr(b'=', argument) {
         Some(place) => (&argument[..place], Some(&argument[place + 1..])),
@@ -159,13 +161,13 @@ fn key_and_value(argument: &[u8]) -> (&[u8], Option<&[u8]>) {
     }
 }
 
-/// The parameter of a visitor's session, in lower case.
+/// A query parameter that carries the session of a visitor; names are in lower case.
 enum Session {
-    /// A name, and the length of a value of letters and digits.
+    /// Any parameter with this name, whose value consists of so many letters and digits.
     Value(&'static [u8], usize),
-    /// `aspsessionid`, eight letters, `=`, twenty-four letters.
+    /// ASP's parameter: `aspsessionid`, eight letters, `=`, twenty-four letters.
     Asp,
-    /// `cfid=...&cftoken=...`.
+    /// ColdFusion's two parameters: `cfid=...&cftoken=...`.
     ColdFusion,
 }
 
@@ -178,7 +180,7 @@ const SESSIONS: [Session; 5] = [
 ];
 
 impl Session {
-    /// Removes the last such parameter, and the `&` after it.
+    /// Removes the last parameter of this kind from `query`, and the `&` after it.
     fn strip(&self, query: &mut Vec<u8>) {
         let found = (0..query.len()).rev().find_map(|start| {
             let bytes = self.matches(&query[start..])?;

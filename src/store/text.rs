@@ -58,7 +58,7 @@ pub(super) fn push_visible(out: &mut Vec<u8>, byte: u8) {
     }
 }
 
-/// Appends `%XX`.
+/// Appends a byte in its percent-encoded form, `%XX`.
 pub(super) fn push_percent(out: &mut Vec<u8>, byte: u8) {
     const HEX: &[u8; 16] = b"0123456789ABCDEF";
     out.extend([b'%', HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]]);
@@ -85,7 +85,7 @@ pub(super) fn cut(text: &str, bytes_max: usize) -> &str {
     &text[..end]
 }
 
-/// Caches the printed forms of the last second, which many records share.
+/// Caches the two printed forms of the last time in whole seconds, because many records share them.
 #[derive(Debug)]
 pub(super) struct Stamps {
     second: u64,
@@ -100,13 +100,13 @@ impl Default for Stamps {
 }
 
 impl Stamps {
-    /// Returns `2026-11-20T09:38:49Z`, as in WARC-Date.
+    /// Returns the time as `2026-11-20T09:38:49Z`, the form of WARC-Date.
     pub(super) fn iso(&mut self, time: UnixTime) -> &str {
         self.turn_to(time);
         &self.iso
     }
 
-    /// Returns `20261120093849`, as in the index and in file names.
+    /// Returns the time as `20261120093849`, the form used in the index and in file names.
     pub(super) fn digits(&mut self, time: UnixTime) -> &str {
         self.turn_to(time);
         &self.digits

@@ -22,9 +22,9 @@ use std::fmt;
 use std::io;
 use std::net::IpAddr;
 
-/// Larger buffers are freed after use.
+/// The capacity up to which a buffer is kept for the next record, in bytes. Larger ones are freed.
 const KEPT_BYTES: usize = 1 << 20;
-/// The bytes after the block of a record.
+/// The two line ends that follow the block of every record.
 const END: &[u8] = b"\r\n\r\n";
 
 /// The type of a record.
@@ -60,8 +60,8 @@ impl Kind {
 pub(super) struct RecordId([u8; 16]);
 
 impl RecordId {
-    /// Appends the form of WARC-Record-ID: `<urn:uuid:...>`. Each record has three. The digits come
-    /// from a table, which takes a tenth of the time of `format!`.
+    /// Appends the id in the form of WARC-Record-ID: `<urn:uuid:...>`. A record contains three ids,
+    /// so the digits are taken from a table, which takes a tenth of the time of `format!`.
     fn push(self, out: &mut Vec<u8>) {
         const DIGITS: &[u8; 16] = b"0123456789abcdef";
         let mut text = *b"<urn:uuid:00000000-0000-0000-0000-000000000000>";
@@ -76,12 +76,12 @@ impl RecordId {
     }
 }
 
-/// Draws record ids from a seed: SplitMix64, two words an id.
+/// Generates record ids from a seed. Each takes two words of the SplitMix64 generator.
 #[derive(Debug)]
 pub(super) struct Ids(Random);
 
 impl Ids {
-    /// Begins the sequence of `seed`.
+    /// Creates the generator for `seed`; equal seeds give equal ids.
     pub(super) fn new(seed: u64) -> Self {
         Self(Random(seed))
     }
@@ -96,20 +96,21 @@ impl Ids {
         RecordId(bytes)
     }
 
-    /// Returns one word of the sequence.
+    /// Returns the next 64-bit word of the generator.
     pub(super) fn word(&mut self) -> u64 {
         self.0.word()
     }
 }
 
-/// Writes the fields of a record to the end of a buffer.
+/// Writes the head of a record, its version line and fields, to the end of a buffer.
 pub(super) struct Record<'a> {
     out: &'a mut Vec<u8>,
     kind: Kind,
 }
 
 impl<'a> Record<'a> {
-    /// Begins a record at the end of `out`. `date` is in the form of [`super::text::Stamps::iso`].
+    /// Begins a record at the end of `out` with the fields that every record has. `date` is in the
+    /// form that [`super::text::Stamps::iso`] returns.
     pub(super) fn begin(out: &'a mut Vec<u8>, kind: Kind, id: RecordId, date: &str) -> Self {
         out.extend_from_slice(b"WARC/1.1\r\n");
         let mut record = Self { out, kind };
@@ -117,42 +118,43 @@ impl<'a> Record<'a> {
         record
     }
 
-    /// Adds a field whose value is not trusted.
+    /// Adds a field whose value comes from outside, so control bytes in it are replaced.
     pub(super) fn text(&mut self, name: &str, value: &str) -> &mut Self {
         self.name(name);
         push_value(self.out, value);
         self.end_line()
     }
 
-    /// Adds a field whose value is trusted.
+    /// Adds a field whose value this program made; it is copied unchanged.
     pub(super) fn value(&mut self, name: &str, value: &str) -> &mut Self {
         self.name(name);
         self.out.extend_from_slice(value.as_bytes());
         self.end_line()
     }
 
-    /// Adds the id of a record.
+    /// Adds a field whose value is the id of a record.
     pub(super) fn id(&mut self, name: &str, id: RecordId) -> &mut Self {
         self.name(name);
         id.push(self.out);
         self.end_line()
     }
 
-    /// Adds an IP address.
+    /// Adds a field whose value is an IP address.
     pub(super) fn ip(&mut self, name: &str, ip: IpAddr) -> &mut Self {
         self.name(name);
         put!(self.out, "{ip}");
         self.end_line()
     }
 
-    /// Adds a digest.
+    /// Adds a field whose value is a digest.
     pub(super) fn digest(&mut self, name: &str, digest: &Digest) -> &mut Self {
         self.name(name);
         digest.push(self.out);
         self.end_line()
     }
 
-    /// Ends the fields; the block follows.
+    /// Ends the head of the record, whose last field is the length of `block`. The caller then
+    /// appends the block.
     pub(super) fn end(&mut self, block: &[u8]) {
         self.value("Content-Type", self.kind.content_type());
         put!(self.out, "Content-Length: {}\r\n\r\n", block.len());
@@ -172,7 +174,7 @@ impl<'a> Record<'a> {
 /// Builds records and appends them to the bytes of a file, plain or as gzip members.
 pub(super) struct Packer {
     gzip: Option<Gzip>,
-    /// The record before compression, or only its fields.
+    /// The record before compression; only its head if the record is written in pieces.
     record: Vec<u8>,
 }
 
@@ -182,18 +184,18 @@ struct Gzip {
     bytes_max: usize,
 }
 
-/// The length of a record, in bytes.
+/// The lengths of one record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Packed {
-    /// Uncompressed.
+    /// The length of the record before compression, in bytes.
     pub(super) raw_bytes: u64,
-    /// In the file.
+    /// The length of the record in the file, in bytes.
     pub(super) bytes: u64,
 }
 
 impl Packer {
-    /// Creates a packer with gzip `level` 1 to 12, 0 for none. Blocks longer than `bytes_max`
-    /// should not be compressed, because that would hold up the loop.
+    /// Creates a packer with the gzip `level` 1 to 12, or 0 for no compression. Blocks longer than
+    /// `bytes_max` are not to be compressed, because that would hold up the event loop.
     pub(super) fn new(level: u8, bytes_max: usize) -> Self {
         let gzip = (level > 0).then(|| {
             let level = CompressionLvl::new(i32::from(level));
@@ -203,12 +205,13 @@ impl Packer {
         Self { gzip, record: Vec::new() }
     }
 
-    /// Returns whether a block of that length should be compressed.
+    /// Returns whether a block of `block_bytes` bytes should be compressed.
     pub(super) fn compresses(&self, block_bytes: usize) -> bool {
         self.gzip.as_ref().is_some_and(|gzip| block_bytes <= gzip.bytes_max)
     }
 
-    /// Appends a record to `out`, compressed if gzip is enabled. `fields` writes its fields.
+    /// Appends a record to `out`, compressed if gzip is enabled. The function `fields` adds the
+    /// fields of the record.
     pub(super) fn pack(
         &mut self,
         out: &mut Vec<u8>,
@@ -239,11 +242,11 @@ impl Packer {
         Packed { raw_bytes, bytes: bytes as u64 }
     }
 
-    /// Does the same as [`Packer::pack`], but in pieces and without compressing.
+    /// Writes a record like [`Packer::pack`], but in pieces and without compressing it.
     ///
     /// # Errors
-    /// Returns an error of the disk. A part of the record may be written then, which the caller
-    /// removes.
+    /// Returns an error of the disk. Part of the record may have been written by then, which the
+    /// caller must remove.
     pub(super) fn stream(
         &mut self,
         out: &mut Outlet<'_>,
@@ -266,9 +269,9 @@ impl Packer {
     }
 }
 
-/// Writes a gzip member of stored blocks, the last of them empty.
+/// Writes one gzip member that consists of uncompressed (stored) blocks, the last of them empty.
 fn put_member(parts: [&[u8]; 3], out: &mut Outlet<'_>) -> Result<(), disk::Error> {
-    /// No name, no time, fastest compression, unknown system.
+    /// The gzip header: no name, no time, fastest compression, unknown system.
     const HEAD: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 4, 255];
     const LAST: [u8; 5] = [1, 0, 0, 0xff, 0xff];
     let (mut crc, mut bytes) = (Crc::new(), 0_u32);
@@ -292,15 +295,15 @@ impl fmt::Debug for Packer {
     }
 }
 
-/// Returns the maximum length of a gzip member of so many bytes: with header, trailer, and five
-/// bytes for each stored block.
+/// Returns the maximum length of a gzip member for `raw_bytes` bytes of data: these bytes, a
+/// header, a trailer, and five bytes for each stored block.
 pub(super) fn bytes_max(raw_bytes: u64) -> u64 {
     raw_bytes + raw_bytes / 1_000 + 64
 }
 
-/// Decodes the record in `bytes`, which must be exactly its bytes in a file. Returns `None` if they
-/// are not one complete record, by the checksum of its member or the digest of its block. Allocates
-/// the record.
+/// Decodes `bytes`, which must be exactly the bytes of one record in a file. Returns the
+/// uncompressed record in newly allocated memory. Returns `None` if `bytes` are not one complete
+/// record, by the checksum of its gzip member or the digest of its block.
 pub(super) fn unpack(bytes: &[u8]) -> Option<Vec<u8>> {
     const MEMBER_BYTES_MIN: usize = 18;
     /// The maximum ratio of deflate: 258 bytes for two bits.
@@ -325,7 +328,8 @@ pub(super) fn unpack(bytes: &[u8]) -> Option<Vec<u8>> {
     is_whole.then_some(record)
 }
 
-/// Returns whether an uncompressed record is complete, and its block has the stated digest.
+/// Returns whether an uncompressed record is complete and its block has the digest that its head
+/// states.
 pub(super) fn is_sound(record: &[u8]) -> bool {
     let digest = || field(record, "WARC-Block-Digest");
     block_of(record).is_some_and(|block| digest().is_none_or(|digest| is_of(block, digest)))
@@ -347,7 +351,8 @@ pub(super) fn block_of(record: &[u8]) -> Option<&[u8]> {
     whole.then(|| &record[head_bytes..end])
 }
 
-/// Returns a field in the head of a record that this program wrote.
+/// Returns the value of a field in the head of a record that this program wrote; `None` if there is
+/// no such field.
 pub(super) fn field<'a>(record: &'a [u8], name: &str) -> Option<&'a str> {
     let head = std::str::from_utf8(&record[..head_bytes(record)?]).ok()?;
     head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
@@ -357,7 +362,7 @@ fn head_bytes(record: &[u8]) -> Option<usize> {
     memchr::memmem::find(record, END).map(|at| at + END.len())
 }
 
-/// Returns whether `bytes` consist of complete records.
+/// Returns whether `bytes` consist of complete records only.
 pub(super) fn are_whole(bytes: &[u8]) -> bool {
     if bytes.starts_with(&[0x1f, 0x8b]) {
         // Each member ends with a checksum of its own.
