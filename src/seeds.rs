@@ -30,7 +30,7 @@ use table::Layout;
 pub struct Seed {
     /// The URL in canonical form.
     pub url: Url,
-    /// The number of its line, counted from 1.
+    /// The number of the line that contains the URL, counted from 1.
     pub line: usize,
 }
 
@@ -48,21 +48,22 @@ pub struct Mistake {
 /// What is wrong with a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// It is not a URL that can be fetched.
+    /// The text is not a URL that can be fetched.
     Invalid(Invalid),
-    /// It is not UTF-8.
+    /// The line is not in UTF-8.
     NotUtf8,
-    /// It looks like a mail address.
+    /// The text looks like a mail address.
     MailAddress,
     /// There is white space inside the URL.
     WhiteSpace,
-    /// It contains a control character, a line end of another system, or an invisible character.
+    /// The line contains this control character, line end of another system, or invisible
+    /// character.
     Invisible(char),
-    /// It begins with a plus or a minus, like a line of a scope file.
+    /// The line begins with a plus or a minus, like a line of a scope file.
     Directive,
     /// A quote or an angle bracket is not closed or not opened.
     Quote,
-    /// It is a line of an XML or HTML file.
+    /// The line is one of an XML or HTML file.
     Markup,
     /// There is text before the scheme, which a URL parser would read as the host.
     Prefix,
@@ -70,13 +71,13 @@ pub enum Reason {
     Scheme,
     /// The host contains characters that no DNS name has.
     HostName,
-    /// A second URL begins inside it.
+    /// A second URL begins inside the first one.
     TwoUrls,
-    /// It is the name of a column.
+    /// The line is the name of a column.
     Header,
     /// In a row of a table the column of URLs is empty.
     NoCell,
-    /// It is the same URL as on this line.
+    /// The URL was already given on the line with this number.
     Duplicate(usize),
 }
 
@@ -118,27 +119,28 @@ impl fmt::Display for Mistake {
 /// Why a line that gave a seed may have another meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Doubt {
-    /// This separator (comma, semicolon or bar) was read as part of the URL. Without a header it
-    /// can't be told from one that separates the columns of a table.
+    /// This separator (comma, semicolon or bar) was read as part of the URL. Without a header
+    /// nothing shows whether it separates the columns of a table instead.
     Separator(char),
     /// The host has no dot, and the line has no scheme.
     Dotless,
     /// The host is a number, which the URL standard reads as an IP address.
     Number,
-    /// User name and password were removed.
+    /// The URL contained a user name or password, which was removed.
     Credentials,
-    /// It ends like a sentence, a pattern or a truncated text.
+    /// The URL ends like a sentence, a pattern or a truncated text.
     Ending,
-    /// It contains `&amp;`, like URLs in HTML.
+    /// The URL contains `&amp;`, like URLs in HTML.
     Entity,
-    /// It contains backslashes, which the URL standard reads as slashes.
+    /// The URL contains backslashes, which the URL standard reads as slashes.
     Backslash,
-    /// The note after the URL looks like another URL, and was not read.
+    /// The note after the URL looks like another URL, and was ignored.
     SecondUrl,
 }
 
 impl Doubt {
-    /// Returns what to do if the line has another meaning.
+    /// Returns advice for the operator: what to change if the line has another meaning than
+    /// assumed.
     pub fn fix(self) -> &'static str {
         match self {
             Self::Separator(_) => "a table needs a header line with a column \"url\"",
@@ -169,7 +171,7 @@ impl fmt::Display for Doubt {
     }
 }
 
-/// The lines that gave a seed and have the same kind of doubt.
+/// All lines of a file that gave a seed and share one kind of doubt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Doubtful {
     /// The kind of doubt.
@@ -200,17 +202,17 @@ impl Parsed {
     }
 }
 
-/// Parses a seed file to its seeds and the lines that gave none.
+/// Parses a seed file; returns its seeds, and the lines that gave none.
 pub fn parse(text: &[u8]) -> (Vec<Seed>, Vec<Mistake>) {
     let Parsed { seeds, mistakes, .. } = parse_file(text);
     (seeds, mistakes)
 }
 
-/// Parses a seed file.
+/// Parses a seed file; returns its seeds, the lines that gave none, and the doubtful lines.
 pub fn parse_file(text: &[u8]) -> Parsed {
     let text = decoded(text);
     let mut parsed = Parsed::default();
-    // For each URL its line, and whether a duplicate was reported.
+    // Maps each URL to the number of its line, and to whether a duplicate of it was reported.
     let mut known: Map<Url, (usize, bool)> = Map::default();
     let layout = Layout::of(&text);
     for (line, record) in layout.records(&text) {
@@ -242,8 +244,8 @@ pub fn parse_file(text: &[u8]) -> Parsed {
     parsed
 }
 
-/// Decodes the text to UTF-8 if it has a byte order mark, or is UTF-16 without one: ASCII with a
-/// zero in every other byte.
+/// Returns the text in UTF-8. It is decoded if it has a byte order mark, or is UTF-16 without one,
+/// which is recognized by a zero in every other byte (as ASCII text has in UTF-16).
 fn decoded(text: &[u8]) -> Cow<'_, [u8]> {
     let (encoding, text) = match text {
         [0xef, 0xbb, 0xbf, text @ ..] => return Cow::Borrowed(text),

@@ -5,10 +5,9 @@
 //! form a chain, which is reached from the rule that sorts directly before the target. Each rule
 //! links to the next shorter one of its chain, and to the highest-ranked one among itself and the
 //! shorter ones. Rules with a star inside are sorted by rank; the search ends at the first one that
-//! matches, or at one that ranks below the plain rule found. Rules with marked escapes, all of
-//! which allow, are sorted by rank too, and only pattern for a target that has such escapes.
-//!
-//! Laws: the result is that of trying every rule (`tests.rs`, `worst.rs`). Of plain rules with the
+//! matches, or at one that ranks below the plain rule found. Rules with marked escapes (see
+//! [`super::octets`]), all of which allow, are sorted by rank too, and are only tried for a target
+//! that has such escapes.
 //! same octets and the same verdict the highest-ranked one is kept.
 //! Cost: 24 bytes a rule, and its octets once. A check of n plain rules takes log n comparisons and
 //! at most as many steps down the chain as the target has octets. A rule with stars costs the test
@@ -21,15 +20,15 @@ use super::search::Search;
 use crate::ground::codec::{Put, Short, Take};
 use std::cmp::Reverse;
 
-/// A rule: its octets, its line and its verdict.
+/// A rule: the position of its octets, its line in the file, and its verdict.
 #[derive(Clone, Copy, Debug)]
 struct Rule {
-    /// The position of its octets in the arena.
+    /// The position in the arena at which the octets of the rule begin.
     start: u32,
     len: u32,
-    /// The number of octets that count when rules compete.
+    /// The number of octets that decide which of several matching rules wins.
     count: u32,
-    /// Twice the number of its line, plus one if the rule allows.
+    /// Twice the number of the rule's line, plus one if the rule allows.
     line_allow: u32,
 }
 
@@ -48,8 +47,8 @@ impl Rule {
         Verdict { allowed: self.line_allow & 1 == 1, line: self.line_allow >> 1 }
     }
 
-    /// Returns the rank; the matching rule with the highest decides: most octets, then Allow
-    /// (2.2.2), then the earlier line.
+    /// Returns the rank of the rule. Of the rules that match, the one with the highest rank
+    /// decides: most octets, then Allow (2.2.2), then the earlier line.
     fn rank(self) -> u64 {
         let (line, allow) = (self.line_allow >> 1, self.line_allow & 1);
         u64::from(self.count) << 32 | u64::from(allow << 31 | ((u32::MAX >> 1) - line))
@@ -70,8 +69,7 @@ pub(super) struct Builder {
 }
 
 impl Builder {
-    /// Adds the rule whose path is `value`. An empty path, or one that no target matches, adds
-    /// nothing.
+    /// Adds a rule with the path `value`. Does nothing if the path is empty or matches no target.
     pub(super) fn add(&mut self, value: &[u8], allowed: bool, line: u32) {
         let start = self.arena.len();
         if let Some(count) = octets::rule(value, allowed, &mut self.arena) {
@@ -123,7 +121,7 @@ impl Builder {
             rules.sort_unstable_by_key(|rule| Reverse(rule.rank()));
         }
 
-        // Copied in the order in which they are pattern.
+        // The rules are copied in the order in which they are tried.
         let all = [&plain, &starred, &marked].into_iter().flatten();
         let mut arena = Vec::with_capacity(all.map(|rule| rule.len as usize).sum());
         for rule in plain.iter_mut().chain(&mut starred).chain(&mut marked) {
@@ -140,7 +138,7 @@ impl Builder {
     }
 }
 
-/// Sorts rules by octets, and those with equal octets by rank, the highest first.
+/// Sorts rules by their octets. Rules with equal octets are sorted by rank, the highest first.
 fn sort_by_octets(rules: &mut [Rule], arena: &[u8]) {
     let by_octets = |one: &Rule, other: &Rule| {
         let by_octets = one.octets(arena).cmp(other.octets(arena));
@@ -149,8 +147,8 @@ fn sort_by_octets(rules: &mut [Rule], arena: &[u8]) {
     if rules.is_sorted_by(|one, other| by_octets(one, other).is_lt()) {
         return; // decoded rules are sorted already
     }
-    // Radix sort by eight octets at a time: rules with equal words are sorted by the next eight
-    // octets.
+    // A radix sort by eight octets at a time: rules with equal words are then sorted by their next
+    // eight octets.
     let mut keyed: Vec<(u64, Rule)> = rules.iter().map(|rule| (0, *rule)).collect();
     let mut alike = vec![(0..keyed.len(), 0)];
     while let Some((range, depth)) = alike.pop() {
@@ -168,7 +166,7 @@ fn sort_by_octets(rules: &mut [Rule], arena: &[u8]) {
         for equal in group.chunk_by_mut(|(one, _), (other, _)| one == other) {
             match equal {
                 [_] => {}
-                // All of them have ended, because no octet is 0.
+                // All of these rules have ended, because no octet is 0.
                 [(0, _), ..] => equal.sort_unstable_by_key(|(_, rule)| Reverse(rule.rank())),
                 _ => alike.push((start..start + equal.len(), depth + 8)),
             }
@@ -178,7 +176,8 @@ fn sort_by_octets(rules: &mut [Rule], arena: &[u8]) {
     rules.iter_mut().zip(keyed).for_each(|(rule, (_, sorted))| *rule = sorted);
 }
 
-/// Returns eight octets from `depth` on as a number that sorts like them; missing octets are zeros.
+/// Returns the eight octets of a rule from position `depth` on as a number that sorts like them;
+/// missing octets are zeros.
 fn word(octets: &[u8], depth: usize) -> u64 {
     let rest = &octets[depth.min(octets.len())..];
     let mut word = [0; 8];
@@ -187,10 +186,11 @@ fn word(octets: &[u8], depth: usize) -> u64 {
     u64::from_be_bytes(word)
 }
 
-/// Groups of at most this many rules are sorted by comparison. Larger ones use the radix sort.
+/// The maximum number of rules in a group that is sorted by comparison. Larger groups are sorted by
+/// radix.
 const SMALL_GROUP: usize = 8;
 
-/// Links sorted plain rules into their chains.
+/// Links plain rules, which must be sorted, into their chains.
 fn link_chains(rules: &[Rule], arena: &[u8]) -> Vec<Plain> {
     let mut plain: Vec<Plain> = Vec::with_capacity(rules.len());
     let mut chain: Vec<u32> = Vec::new();
@@ -218,21 +218,22 @@ const NONE: u32 = u32::MAX;
 #[derive(Clone, Debug)]
 struct Plain {
     rule: Rule,
-    /// The index of the longest other rule that is a prefix of this one, or [`NONE`].
+    /// The index of the longest other rule that is a prefix of this one; [`NONE`] if there is none.
     shorter: u32,
     /// The index of the highest-ranked rule among this one and the shorter ones of its chain.
     highest: u32,
 }
 
-/// A rule with stars or marks, which is matched by search.
+/// A rule with stars or with marked escapes, which is matched by search.
 #[derive(Clone, Debug)]
 struct Pattern {
     rule: Rule,
-    /// The filter: a bit for each pair of neighbouring octets in its pieces.
+    /// The filter of this rule: the bits of all pairs of neighbouring octets in its pieces, which a
+    /// target must have as well.
     needs: u64,
 }
 
-/// The indexed rules.
+/// The rules of a robots.txt, indexed for look-ups.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Table {
     arena: Box<[u8]>,
@@ -242,14 +243,14 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// Returns a table with one rule, of line 0, that forbids everything.
+    /// Returns a table with one rule that forbids everything; its line number is 0.
     pub(super) fn deny_all() -> Self {
         let mut builder = Builder::default();
         builder.add(b"/", false, 0);
         builder.finish()
     }
 
-    /// Encodes all rules, in any order.
+    /// Appends all rules in binary form, in any order.
     pub(super) fn encode(&self, out: &mut Vec<u8>) {
         let pattern = self.starred.iter().chain(&self.marked).map(|pattern| pattern.rule);
         let rules = self.plain.iter().map(|plain| plain.rule).chain(pattern);
@@ -275,8 +276,8 @@ impl Table {
         self.arena.len() + size_of_val(&*self.plain) + pattern
     }
 
-    /// Returns the verdict of the highest-ranked rule that matches `target`, and the units of work
-    /// it took.
+    /// Returns the verdict of the highest-ranked rule that matches `target` (`None` if no rule
+    /// does), and the units of work it took.
     pub(super) fn decide(&self, target: &Target) -> (Option<Verdict>, usize) {
         let mut search = Search::new(&target.standard);
         search.charge(target.standard.len());
@@ -306,7 +307,8 @@ impl Table {
         Some(self.plain[longest.highest as usize].rule)
     }
 
-    /// Returns the longest plain rule that matches `target`, where its chain begins.
+    /// Returns the longest plain rule that matches `target`, which is where its chain of matching
+    /// rules begins.
     fn longest_plain(&self, target: &[u8]) -> Option<&Plain> {
         let after = self.plain.partition_point(|plain| plain.rule.octets(&self.arena) <= target);
         let mut plain = &self.plain[after.checked_sub(1)?];
@@ -317,7 +319,8 @@ impl Table {
         Some(plain)
     }
 
-    /// Returns all plain rules that match; those that allow must also match `raw`.
+    /// Returns all plain rules that match `target`. Rules that allow must also match `raw`, the
+    /// narrower spelling of the target.
     fn plain_that_match(&self, target: &[u8], raw: &[u8]) -> impl Iterator<Item = Rule> {
         let next = |plain: &&Plain| self.plain.get(plain.shorter as usize);
         std::iter::successors(self.longest_plain(target), next)
@@ -325,8 +328,8 @@ impl Table {
             .filter(|rule| !rule.verdict().allowed || raw.starts_with(rule.octets(&self.arena)))
     }
 
-    /// Returns the highest-ranked of `rules` that matches and is admitted, if it ranks above
-    /// `best`.
+    /// Returns the highest-ranked of `rules` that matches and passes the test of the caller, if it
+    /// ranks above `best`; otherwise `None`.
     fn first(
         &self,
         rules: &[Pattern],
@@ -354,8 +357,8 @@ fn shared_prefix(one: &[u8], other: &[u8]) -> usize {
     one.iter().zip(other).take_while(|(one, other)| one == other).count()
 }
 
-/// Computes the filter: one bit of 64 for each pair of neighbouring octets. A target that lacks a
-/// pair of a rule can't match it.
+/// Returns the bits of all pairs of neighbouring octets, one of 64 for each pair. A target that
+/// lacks a bit of a rule can't match that rule.
 fn pairs(octets: &[u8]) -> u64 {
     octets.windows(2).fold(0, |bits, pair| bits | bit_of(pair[0], pair[1]))
 }

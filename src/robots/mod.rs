@@ -57,8 +57,8 @@ pub struct Settings {
     pub ttl: Duration,
     /// The time after which an unreachable robots.txt is requested again.
     pub retry_after: Duration,
-    /// How long it must have been unreachable to count as unavailable, so that nothing is
-    /// forbidden.
+    /// The time for which robots.txt must have been unreachable to count as unavailable, so that
+    /// nothing is forbidden.
     pub unavailable_after: Duration,
     /// The maximum number of redirects in a row that are followed for robots.txt. If there are
     /// more, the file counts as unavailable, so nothing is forbidden.
@@ -76,23 +76,25 @@ impl Default for Settings {
     }
 }
 
-/// How a reply to the request for robots.txt is interpreted (2.3.1).
+/// The meaning of a reply to the request for robots.txt (2.3.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Meaning {
-    /// Its body is the file: [`Rules::parse`].
+    /// The body of the reply is the file, which [`Rules::parse`] parses.
     Parse,
-    /// Follow the redirect, also to another authority; the rules apply to the first authority.
-    /// After too many redirects, or without a usable `Location`, the file is unavailable.
+    /// The reply is a redirect to follow, also to another authority; the rules apply to the first
+    /// authority. After too many redirects, or without a usable `Location`, the file is
+    /// unavailable.
     Follow,
-    /// There is no file, so nothing is forbidden: [`Rules::allow_all`].
+    /// The server has no robots.txt, so nothing is forbidden: [`Rules::allow_all`].
     Unavailable,
     /// The rules are unknown, so everything is forbidden until the server answers:
     /// [`Rules::deny_all`]. Network failures have the same meaning.
     Unreachable,
 }
 
-/// Returns the meaning of a final status. 429 asks for fewer requests, and does not say that there
-/// is no file. A status outside HTTP means that the server can't be understood.
+/// Returns the meaning of a reply with the HTTP status `status`. 429 means
+/// [`Meaning::Unreachable`], because it asks for fewer requests and does not say that there is no
+/// file. So does a number that is no HTTP status, because the server can't be understood.
 pub fn meaning(status: u16) -> Meaning {
     match status {
         200..=299 => Meaning::Parse,
@@ -103,10 +105,10 @@ pub fn meaning(status: u16) -> Meaning {
     }
 }
 
-/// The verdict for one target, and its reason.
+/// The verdict for one target, and the line that decided it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Verdict {
-    /// Whether the target may be fetched.
+    /// True if the target may be fetched.
     pub allowed: bool,
     /// The line of the file that decided, counted from 1; 0 if no rule applies to the target.
     pub line: u32,
@@ -116,32 +118,32 @@ impl Verdict {
     const NO_RULE: Self = Self { allowed: true, line: 0 };
 }
 
-/// Whether the text of a file is complete.
+/// Whether the text of a robots.txt is complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// It is complete.
+    /// The text is complete.
     Whole,
-    /// It may be cut off inside its last line, if that has no line end: the line counts if it
-    /// forbids, not if it allows.
+    /// The text may be cut off inside its last line. A last line without a line end then counts if
+    /// it forbids, not if it allows.
     Cut,
 }
 
-/// A parsed file.
+/// A parsed robots.txt.
 #[derive(Clone, Debug, Default)]
 pub struct File {
-    /// The rules for the product.
+    /// The rules that apply to the product.
     pub rules: Rules,
-    /// Whether it has rules for any crawler.
+    /// True if the file has rules for any crawler.
     pub has_rule_lines: bool,
-    /// Whether it is an HTML page.
+    /// True if the file is an HTML page.
     pub is_html: bool,
 }
 
 impl File {
-    /// Parses the first [`SIZE_BYTES_MAX`] bytes of a file, up to the last complete line. `product`
-    /// is our product token: letters, `_` and `-` (2.2.1). With any other character in it no group
-    /// can name it, and the groups of `*` apply. Never fails: unknown lines are ignored. Takes time
-    /// linear in the text, and for sorting the rules.
+    /// Parses the first [`SIZE_BYTES_MAX`] bytes of a robots.txt, up to the last complete line.
+    /// `product` is this crawler's product token: letters, `_` and `-` (2.2.1). If it contains any
+    /// other character no group can name it, and the groups of `*` apply. Never fails: unknown
+    /// lines are ignored. Takes time linear in the text, and for sorting the rules.
     pub fn parse(text: &[u8], product: &str, ending: Ending) -> Self {
         parse::parse(text, product, ending)
     }
@@ -157,12 +159,12 @@ pub fn is_html(text: &[u8]) -> bool {
 pub struct Rules {
     table: Table,
     crawl_delay: Option<Duration>,
-    /// The URLs of sitemaps, one on each line.
+    /// The URLs of the sitemaps that the file names, one on each line.
     sitemaps: Box<str>,
 }
 
 impl Rules {
-    /// Parses the rules of a complete file: see [`File::parse`].
+    /// Parses the rules of a complete robots.txt; see [`File::parse`] for `product`.
     pub fn parse(text: &[u8], product: &str) -> Self {
         File::parse(text, product, Ending::Whole).rules
     }
@@ -184,8 +186,8 @@ impl Rules {
         self.check_counted(target).0
     }
 
-    /// Does the same, and also returns the work that it took: a unit costs about as much as
-    /// scanning one byte of a page.
+    /// Decides like [`Rules::check`], and also returns the work that it took. One unit costs about
+    /// as much as scanning one byte of a page.
     pub fn check_counted(&self, target: &str) -> (Verdict, usize) {
         if self.table.is_empty() {
             return (Verdict::NO_RULE, 0);
@@ -198,19 +200,20 @@ impl Rules {
         (verdict.unwrap_or(Verdict::NO_RULE), units)
     }
 
-    /// Returns the requested time between two requests; the longest if there are several.
+    /// Returns the time between two requests that the file asks for; the longest, if it names
+    /// several. Returns `None` if it names none.
     pub fn crawl_delay(&self) -> Option<Duration> {
         self.crawl_delay
     }
 
-    /// Returns the sitemaps of the site, as absolute http or https URLs that are not checked any
-    /// further.
+    /// Returns the URLs of sitemaps that the file names. They are absolute http or https URLs, and
+    /// are not checked any further.
     pub fn sitemaps(&self) -> impl Iterator<Item = &str> {
         self.sitemaps.lines()
     }
 
-    /// Encodes the rules for a later run. Sitemaps are left out, because they were reported
-    /// already.
+    /// Appends the rules to `out` in binary form, for a later run. Sitemaps are left out, because
+    /// they were reported already.
     pub fn encode(&self, out: &mut Vec<u8>) {
         let delay_us = self.crawl_delay.map(|delay| delay.as_micros());
         out.put_bool(delay_us.is_some());
@@ -228,12 +231,12 @@ impl Rules {
         Ok(Self { table: Table::decode(take)?, crawl_delay, sitemaps: Box::default() })
     }
 
-    /// Returns the size in memory, in bytes.
+    /// Returns the size of the rules in memory, in bytes.
     pub fn size_bytes(&self) -> usize {
         size_of::<Self>() + self.table.heap_bytes() + self.sitemaps.len()
     }
 
-    /// Returns whether there is any rule.
+    /// Returns whether there is any rule for this product.
     pub fn has_rules(&self) -> bool {
         !self.table.is_empty()
     }

@@ -15,26 +15,28 @@
 
 use smallvec::SmallVec;
 
-/// In a rule: any number of octets, also none.
+/// The octet that means, in a rule, any number of octets, also none: a star.
 pub(super) const ANY: u8 = 0xFF;
-/// In a rule, and after every target: the end.
+/// The octet that means, in a rule and after every target, the end.
 pub(super) const END: u8 = 0xFD;
-/// In a target: an octet outside ASCII that was not encoded. No rule contains it.
+/// The octet that replaces, in a target, an octet outside ASCII that was not encoded. No rule
+/// contains it.
 const RAW: u8 = 0xFC;
-/// Added to an unreserved octet that was escaped.
+/// Added to an unreserved octet to mark that it was escaped.
 const MARK: u8 = 0x80;
 
-/// A normalized path; most fit without an allocation.
+/// The octets of a normalized path; most paths fit without an allocation.
 pub(super) type Octets = SmallVec<[u8; 256]>;
 
 /// A path with its query in all spellings that rules are compared with, each followed by [`END`].
 #[derive(Debug)]
 pub(super) struct Target {
-    /// The spelling of the standard.
+    /// The target in the spelling of the standard.
     pub(super) standard: Octets,
-    /// The same with [`RAW`] octets, if there are any: for rules that allow.
+    /// The target in the spelling with [`RAW`] octets, for rules that allow; `None` if it has none.
     pub(super) raw: Option<Octets>,
-    /// The same with marked escapes, if there are any: for rules that have marks.
+    /// The target in the spelling with marked escapes, for rules that have marks; `None` if it has
+    /// none.
     pub(super) marked: Option<Octets>,
 }
 
@@ -47,7 +49,7 @@ impl Target {
         Self { standard, raw, marked: marked.filter(|octets| has_marks(octets)) }
     }
 
-    /// Returns whether it is the path of robots.txt itself.
+    /// Returns whether the target is the path of robots.txt itself.
     pub(super) fn is_robots_txt(&self) -> bool {
         self.standard.strip_suffix(&[END]) == Some(b"/robots.txt")
     }
@@ -63,28 +65,28 @@ fn normalized(text: &[u8], raw: Raw, escapes: Escapes) -> Octets {
     octets
 }
 
-/// Returns whether a rule or a target has marked escapes.
+/// Returns whether the octets of a rule or a target contain marked escapes.
 pub(super) fn has_marks(octets: &[u8]) -> bool {
     octets.iter().any(|&octet| octet & MARK != 0 && is_unreserved(octet & !MARK))
 }
 
-/// How octets outside ASCII are spelled.
+/// The spelling of octets outside ASCII that are not encoded.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Raw {
     Encoded,
     Kept,
 }
 
-/// How escapes of unreserved octets are spelled.
+/// The spelling of escapes of unreserved octets.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Escapes {
     Decoded,
     Marked,
 }
 
-/// Appends the normalized path of a rule, with marks if it allows. Returns the number of octets
-/// that count when rules compete; its special characters count one each. Returns `None`, and
-/// appends nothing, if no path can match.
+/// Appends the normalized path of a rule to `arena`, with marks if the rule allows. Returns the
+/// number of octets that decide which of several matching rules wins; a special character counts as
+/// one. Returns `None`, and appends nothing, if no path can match.
 ///
 /// A `$` is special at the end only. Stars at the end, with or without a `$` after them, have no
 /// effect and are removed.
@@ -118,7 +120,7 @@ pub(super) fn rule(text: &[u8], allows: bool, arena: &mut Vec<u8>) -> Option<u32
     Some(u32::try_from(count).expect("a line is shorter than the file"))
 }
 
-/// Appends the normalized spelling of `text`.
+/// Passes the normalized spelling of `text` to `put`, piece by piece.
 fn normalize(text: &[u8], raw: Raw, escapes: Escapes, put: &mut impl FnMut(&[u8])) {
     let mut rest = text;
     while !rest.is_empty() {

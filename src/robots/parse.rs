@@ -30,7 +30,7 @@ pub(super) fn parse(text: &[u8], product: &str, ending: Ending) -> File {
             reader.record(key, value, lines);
         }
     }
-    // A truncated rule that forbids is kept, because it forbids even more.
+    // A truncated rule that forbids is kept: being shorter, it forbids even more.
     if let Some((key @ (Key::Disallow | Key::CrawlDelay), value)) = record(&text[whole.len()..]) {
         reader.record(key, value, lines + 1);
     }
@@ -38,12 +38,12 @@ pub(super) fn parse(text: &[u8], product: &str, ending: Ending) -> File {
     File { rules: reader.finish(), has_rule_lines, is_html }
 }
 
-/// The number of bytes in which the first tag is searched: servers may send a line or two before
-/// the page.
+/// The number of bytes in which the first HTML tag is searched. Servers may send a line or two
+/// before the page.
 const TAG_BYTES_MAX: usize = 1024;
 
-/// Returns whether a text is an HTML page: it begins with a tag, or has one before its first record
-/// and outside comments.
+/// Returns whether a text is an HTML page: it begins with a tag, or has a tag before its first
+/// record and outside comments.
 pub(super) fn is_html(text: &[u8]) -> bool {
     let head = &text[..text.len().min(TAG_BYTES_MAX)];
     let mut plain = Lines(head).take_while(|line| record(line).is_none());
@@ -54,7 +54,7 @@ pub(super) fn is_html(text: &[u8]) -> bool {
         })
 }
 
-/// Iterates over the lines without their ends.
+/// Iterates over the lines of a text, without their line ends.
 struct Lines<'a>(&'a [u8]);
 
 impl<'a> Iterator for Lines<'a> {
@@ -83,7 +83,7 @@ enum Key {
     Sitemap,
 }
 
-/// Parses the record on a line; `None` if its key is unknown.
+/// Parses the record on a line to its key and value; `None` if the key is unknown.
 fn record(line: &[u8]) -> Option<(Key, &[u8])> {
     let line = memchr::memchr(b'#', line).map_or(line, |comment| &line[..comment]);
     let (key, value) = match memchr::memchr(b':', line) {
@@ -93,9 +93,9 @@ fn record(line: &[u8]) -> Option<(Key, &[u8])> {
     Some((key_of(trimmed(key))?, value.trim_ascii()))
 }
 
-/// Returns the key of that name. User-agent, Disallow, Sitemap and Crawl-delay are also recognized
-/// by the misspellings and prefixes that the reference parser accepts; Allow by its exact name
-/// only.
+/// Returns the key that a name means; `None` if it is unknown. User-agent, Disallow, Sitemap and
+/// Crawl-delay are also recognized by the misspellings and prefixes that the reference parser
+/// accepts; Allow by its exact name only.
 fn key_of(name: &[u8]) -> Option<Key> {
     const KEYS: [(Key, &[&[u8]]); 4] = [
         (Key::UserAgent, &[b"user-agent", b"useragent", b"user agent"]),
@@ -135,7 +135,8 @@ fn trimmed(text: &[u8]) -> &[u8] {
             text = text.strip_suffix(blank).unwrap_or(text);
         }
         text = match text {
-            // No UTF-8 character begins with this octet, or ends with it after ASCII.
+            // In UTF-8 no character begins with this octet, and no character that ends with it
+            // follows ASCII.
             [0xA0, rest @ ..] => rest,
             [rest @ .., 0xA0] if rest.last().is_some_and(u8::is_ascii) => rest,
             _ => text,
@@ -147,7 +148,8 @@ fn trimmed(text: &[u8]) -> &[u8] {
     }
 }
 
-/// Splits a line without a colon, if it consists of two words, as the reference parser does.
+/// Splits a line without a colon into two words, as the reference parser does. Returns `None` if it
+/// doesn't consist of two words.
 fn two_words(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let line = line.trim_ascii();
     let (key, value) = line.split_at(line.iter().position(u8::is_ascii_whitespace)?);
@@ -155,7 +157,7 @@ fn two_words(line: &[u8]) -> Option<(&[u8], &[u8])> {
     (!value.iter().any(u8::is_ascii_whitespace)).then_some((key, value))
 }
 
-/// Which of our groups the current User-agent lines name.
+/// The groups, of those that concern this crawler, that the current User-agent lines name.
 #[derive(Clone, Copy, Default)]
 struct Audience {
     product: bool,
@@ -169,31 +171,32 @@ impl Audience {
     }
 }
 
-/// Which crawler a User-agent line names.
+/// The crawler that a User-agent line names.
 enum Agent {
     Product,
     Everyone,
     Another,
 }
 
-/// The state of parsing.
+/// The state of parsing a file.
 struct Reader<'a> {
     product: &'a [u8],
-    /// Whether some group names the product; then the groups of `*` no longer matter.
+    /// True once a group named the product; the groups of `*` then no longer matter.
     named: bool,
     for_product: AudienceRules,
     for_everyone: AudienceRules,
-    /// The audience of rules. Other records between User-agent lines don't end the list (2.2.4).
+    /// The audience of Allow and Disallow lines. Other records between User-agent lines don't end
+    /// the list of names (2.2.4).
     audience: Audience,
     audience_closed: bool,
-    /// The audience of Crawl-delay. The standard doesn't define it, and authors expect it to end
-    /// the list. Otherwise a delay for one crawler would also slow down the one that is named after
-    /// it.
+    /// The audience of Crawl-delay lines. The standard doesn't define the field, and authors expect
+    /// it to end the list of names. Otherwise a delay for one crawler would also slow down the one
+    /// that is named after it.
     delayed: Audience,
     delayed_closed: bool,
     sitemaps: String,
     sitemaps_count: usize,
-    /// Whether there was a rule for any crawler.
+    /// True once there was a rule for any crawler.
     has_rule_lines: bool,
     has_agents: bool,
 }
@@ -290,7 +293,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Returns the rules of `audience`; `None` if they don't concern us.
+    /// Returns the rules of `audience`; `None` if it doesn't include this crawler.
     fn rules_of(&mut self, audience: Audience) -> Option<&mut AudienceRules> {
         if audience.product {
             Some(&mut self.for_product)
@@ -321,7 +324,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Returns the product token at the start of a name: letters, `_` and `-` (2.2.1).
+/// Returns the product token at the start of a User-agent value: letters, `_` and `-` (2.2.1).
 fn token_of(name: &[u8]) -> &[u8] {
     let of_token = |byte: &&u8| byte.is_ascii_alphabetic() || matches!(byte, b'_' | b'-');
     &name[..name.iter().take_while(of_token).count()]
@@ -335,7 +338,8 @@ fn is_web_url(url: &str) -> bool {
 }
 
 /// Parses the number of seconds at the start of a value: digits, and decimals after a point (to the
-/// microsecond, the rest is dropped). Too many digits mean a very long time.
+/// microsecond; the rest is dropped). Too many digits mean a very long time. Returns `None` if
+/// there is no number.
 fn seconds(value: &[u8]) -> Option<Duration> {
     let (whole, rest) = digits(value);
     let decimals = rest.strip_prefix(b".").map_or(&[][..], |rest| digits(rest).0);

@@ -1,9 +1,11 @@
-//! Matches rules with stars against a target, at a cost that many rules share.
+//! Matches rules that contain stars against a target (path and query), at a cost that many rules
+//! share.
 //!
-//! For a few rules their pieces are searched directly. For more rules the target is indexed: for
-//! each length that is a power of two, the index lists the positions of each run of that many
-//! octets. A piece occurs where the longest such run at its start and the one at its end occur at
-//! the right distance, because together they cover the piece.
+//! The text between two stars of a rule is a piece. For a few rules the pieces are searched
+//! directly. For more rules the target is indexed: for each length that is a power of two, the
+//! index lists the positions of each run of that many octets. A piece occurs where the longest such
+//! run at its start and the one at its end occur at the right distance, because together they cover
+//! the piece.
 //!
 //! Law: the index and a plain search return the same position.
 //! Cost: an index takes some 10 ns an octet of the target for each length in use. A piece costs
@@ -13,12 +15,13 @@
 use super::octets::ANY;
 use memchr::memmem;
 
-/// The number of searches of a target before it is indexed.
+/// The number of direct searches of a target before it is indexed.
 const SEARCHES_MAX: usize = 48;
-/// The number of octets that cost about as much as scanning one octet of a page.
+/// The number of octets that count as one unit of work. Reading them costs about as much as
+/// scanning one octet of a page.
 const OCTETS_A_UNIT: usize = 4;
 
-/// The target that rules are matched with.
+/// A target, and what is needed to match rules with it.
 pub(super) struct Search<'t> {
     target: &'t [u8],
     searches: usize,
@@ -36,19 +39,20 @@ impl<'t> Search<'t> {
         self.target
     }
 
-    /// Returns the cost so far, in units of work.
+    /// Returns the work done so far, in units that cost about as much as scanning one octet of a
+    /// page.
     pub(super) fn units(&self) -> usize {
         self.octets_read / OCTETS_A_UNIT
     }
 
-    /// Adds octets that the caller has read.
+    /// Adds octets that the caller has read itself to the work done.
     pub(super) fn charge(&mut self, octets: usize) {
         self.octets_read += octets;
     }
 
-    /// Returns whether a rule matches. Each piece is matched at its first occurrence: whatever the
-    /// rest of the rule matches after a later one, it also matches after the first. An end octet
-    /// occurs at the end only.
+    /// Returns whether the rule with these octets matches the target. Each piece is matched at its
+    /// first occurrence: whatever the rest of the rule matches after a later one, it also matches
+    /// after the first. The octet that means "end" occurs at the end of the target only.
     pub(super) fn matches(&mut self, octets: &[u8]) -> bool {
         let mut pieces = octets.split(|&octet| octet == ANY);
         let first = pieces.next().unwrap_or_default();
@@ -65,7 +69,7 @@ impl<'t> Search<'t> {
         true
     }
 
-    /// Returns the position of the first `piece` at or after `from`.
+    /// Returns the position of the first occurrence of `piece` in the target at or after `from`.
     fn find(&mut self, piece: &[u8], from: usize) -> Option<usize> {
         self.searches += 1;
         if self.searches <= SEARCHES_MAX {
@@ -79,10 +83,10 @@ impl<'t> Search<'t> {
     }
 }
 
-/// The number of levels: runs have lengths of powers of two up to this exponent.
+/// The number of levels of an index. The runs of level n have a length of 2^n octets.
 const LEVELS: usize = 12;
 
-/// The runs of a target by level; a level is built when it is first needed.
+/// The positions of all runs of a target, by level. A level is built when it is first needed.
 #[derive(Default)]
 struct Index {
     octets: Option<Octets>,
@@ -90,8 +94,8 @@ struct Index {
 }
 
 impl Index {
-    /// Returns the position of the first `piece` at or after `from`: where its first and its last
-    /// run occur, which together cover it.
+    /// Returns the position of the first occurrence of `piece` at or after `from`. It is where the
+    /// first and the last run of the piece occur, which together cover it.
     fn find(
         &mut self,
         target: &[u8],
@@ -131,7 +135,7 @@ impl Index {
         }
     }
 
-    /// Returns the runs of a level; `None` if the target is shorter.
+    /// Returns the level with this number; `None` if the target is shorter than its runs.
     fn level(&mut self, level: usize, target: &[u8], work: &mut usize) -> Option<&Level> {
         let slot = self.levels.get_mut(level)?;
         Some(slot.get_or_insert_with(|| {
@@ -141,9 +145,9 @@ impl Index {
     }
 }
 
-/// The number of octets whose hash is unique.
+/// The maximum length of a run whose hash is unique, in octets.
 const WORD: usize = 8;
-/// The number of occurrences from which a run has a bit map of its positions.
+/// The number of occurrences from which on a run has a bit map of its positions.
 const OFTEN: usize = 16;
 
 /// The positions of all runs of one length.
@@ -151,25 +155,25 @@ struct Level {
     /// The hashes of the runs, each with the start of its positions; the last entry is an end
     /// marker.
     runs: Box<[(u64, u32)]>,
-    /// The start of each bucket in `runs`, and the end of the last one.
+    /// The start of each hash bucket in `runs`; the last entry is the end of the last bucket.
     buckets: Box<[u32]>,
-    /// The number of hash bits that don't select the bucket.
+    /// The number of low bits of a hash that don't select the bucket.
     shift: u32,
     /// The positions of each run, in ascending order.
     positions: Box<[u32]>,
-    /// For each run the number of its bit map plus 1, or 0 if it is rare.
+    /// For each run, the number of its bit map plus 1; 0 if the run is rare and has none.
     maps_of: Box<[u32]>,
-    /// The bit maps, with a bit for each position.
+    /// The bit maps, one after the other, with a bit for each position of the target.
     maps: Vec<u64>,
     words: usize,
 }
 
-/// The positions of each single octet.
+/// The positions of each single octet in the target.
 struct Octets {
     /// The number of the bit map of each octet.
     map_of: [u16; 256],
-    /// The bit maps, with a bit for each position. The first one is empty, for octets that don't
-    /// occur.
+    /// The bit maps, one after the other, with a bit for each position of the target. The first one
+    /// is empty, for octets that don't occur.
     maps: Vec<u64>,
     words: usize,
 }
@@ -190,14 +194,14 @@ impl Octets {
         Self { map_of, maps, words }
     }
 
-    /// Returns the position of the first `octet` at or after `from`.
+    /// Returns the position of the first occurrence of `octet` at or after `from`.
     fn next(&self, octet: u8, from: usize) -> Option<usize> {
         let map = usize::from(self.map_of[usize::from(octet)]);
         next_bit(&self.maps[map * self.words..][..self.words], from)
     }
 }
 
-/// Returns the first set bit of a map at or after `from`.
+/// Returns the position of the first set bit of a bit map at or after `from`.
 fn next_bit(map: &[u64], from: usize) -> Option<usize> {
     let mut at = from / 64;
     let mut word = map.get(at)? & (u64::MAX << (from % 64));
@@ -208,14 +212,14 @@ fn next_bit(map: &[u64], from: usize) -> Option<usize> {
     Some(at * 64 + word.trailing_zeros() as usize)
 }
 
-/// The positions of one run.
+/// The positions of one run, as a bit map or a list.
 enum Occurs<'l> {
     Rarely(&'l [u32]),
     Often(&'l [u64]),
 }
 
 impl Occurs<'_> {
-    /// Returns the first position at or after `from`.
+    /// Returns the first position of the run at or after `from`.
     fn next(&self, from: usize) -> Option<usize> {
         match self {
             Self::Rarely(positions) => positions
@@ -274,7 +278,8 @@ impl Level {
         level
     }
 
-    /// Creates the bit map of a run, if it occurs often. Returns its number plus 1, or 0.
+    /// Creates the bit map of a run, if the run occurs often. Returns the number of the map plus 1,
+    /// or 0 if none was created.
     fn map(&mut self, run: &[(u64, u32)]) -> u32 {
         if run.len() < OFTEN {
             return 0;
@@ -287,7 +292,7 @@ impl Level {
         narrow(self.maps.len() / self.words)
     }
 
-    /// Returns the positions of the run with this hash, if it occurs.
+    /// Returns the positions of the run with this hash; `None` if it doesn't occur.
     fn of(&self, hash: u64) -> Option<Occurs<'_>> {
         let bucket = (hash >> self.shift) as usize;
         let bounds = self.buckets[bucket] as usize..self.buckets[bucket + 1] as usize;
@@ -306,7 +311,7 @@ fn narrow(number: usize) -> u32 {
     u32::try_from(number).expect("a target is short")
 }
 
-/// Returns the hashes of all runs of that length, by position.
+/// Returns the hashes of all runs of `len` octets in the target, by position.
 fn hashes(target: &[u8], len: usize) -> Vec<u64> {
     let mut hashes: Vec<u64> = target.windows(len.min(WORD)).map(word).collect();
     let mut known = WORD;
@@ -341,7 +346,7 @@ fn word(run: &[u8]) -> u64 {
     number.wrapping_mul(ODD)
 }
 
-/// Combines the hashes of two adjacent runs; collisions are unlikely.
+/// Combines the hashes of two adjacent runs to that of the whole; collisions are unlikely.
 fn join(one: u64, other: u64) -> u64 {
     let mixed = (one ^ one >> 29).wrapping_mul(0xC2B2_AE3D_27D4_EB4F);
     (mixed ^ mixed >> 32).wrapping_add(other).wrapping_mul(ODD)

@@ -10,8 +10,8 @@ use super::SIZE_BYTES_MAX;
 use encoding_rs::{Encoding, UTF_16BE, UTF_16LE};
 use std::borrow::Cow;
 
-/// Returns the lines that count: at most [`SIZE_BYTES_MAX`] bytes of the file, without a line that
-/// this limit cuts off (half a rule may forbid more than the whole one).
+/// Returns the complete lines in the first [`SIZE_BYTES_MAX`] bytes of the file. A line that this
+/// limit cuts off is left out, because half a rule may forbid more than the whole one.
 pub(super) fn whole_lines(text: &[u8]) -> Cow<'_, [u8]> {
     let kept = &text[..text.len().min(SIZE_BYTES_MAX)];
     let next = text.get(kept.len());
@@ -30,13 +30,13 @@ pub(super) fn whole_lines(text: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(decoded)
 }
 
-/// Returns the text up to its last line end.
+/// Returns the text up to and including its last line end.
 pub(super) fn to_last_end(text: &[u8]) -> &[u8] {
     &text[..memchr::memrchr2(b'\r', b'\n', text).map_or(0, |end| end + 1)]
 }
 
-/// Returns the kind of UTF-16 of a text: by its byte order mark, or because every other byte of its
-/// first two characters is zero.
+/// Returns the byte order of a text in UTF-16, by its byte order mark, or because every other byte
+/// of its first two characters is zero. Returns `None` if the text is not in UTF-16.
 fn utf_16(text: &[u8]) -> Option<&'static Encoding> {
     match text {
         [0xFF, 0xFE, ..] => Some(UTF_16LE),
@@ -47,13 +47,13 @@ fn utf_16(text: &[u8]) -> Option<&'static Encoding> {
     }
 }
 
-/// Returns whether a text is in UTF-32, by its byte order mark. Decoded as UTF-16, each ASCII
-/// character then has a zero beside it.
+/// Returns whether a text is in UTF-32, by its byte order mark. It is then decoded as UTF-16, so
+/// that each ASCII character has a zero beside it.
 fn is_utf_32(text: &[u8]) -> bool {
     text.starts_with(&[0xFF, 0xFE, 0, 0]) || text.starts_with(&[0, 0, 0xFE, 0xFF])
 }
 
-/// Returns whether a text begins with a tag, or with a declaration of an HTML or XML page.
+/// Returns whether a text begins with an HTML tag, or with a declaration of an HTML or XML page.
 pub(super) fn begins_with_tag(text: &[u8]) -> bool {
     let text = text.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(text).trim_ascii_start();
     match text {
@@ -63,7 +63,8 @@ pub(super) fn begins_with_tag(text: &[u8]) -> bool {
     }
 }
 
-/// Returns whether a line has an HTML tag, and not just angle brackets, as around an address.
+/// Returns whether a line contains an HTML tag. Other text in angle brackets, such as a mail
+/// address, doesn't count.
 pub(super) fn has_tag(line: &[u8]) -> bool {
     memchr::memchr_iter(b'<', line).any(|at| {
         let inside = &line[at + 1..];
@@ -75,7 +76,8 @@ pub(super) fn has_tag(line: &[u8]) -> bool {
     })
 }
 
-/// Elements that end a line and that begin pages or are common in short ones; and the doctype.
+/// Names of elements that end a line, and that begin pages or are common in short ones; and that of
+/// the doctype.
 const BREAKS: [&[u8]; 26] = [
     b"!doctype",
     b"article",
@@ -105,7 +107,7 @@ const BREAKS: [&[u8]; 26] = [
     b"xmp",
 ];
 
-/// Elements that don't end a line.
+/// Names of elements that are part of a line.
 const INLINE: [&[u8]; 14] = [
     b"a", b"abbr", b"b", b"big", b"code", b"em", b"font", b"i", b"kbd", b"small", b"span",
     b"strong", b"tt", b"u",
@@ -133,7 +135,8 @@ pub(super) fn html_to_text(html: &[u8]) -> Vec<u8> {
     text
 }
 
-/// Skips a tag, and the whole element if it shows no text. Returns the rest.
+/// Skips the tag at the start of `html`, and the whole element if it shows no text. Returns the
+/// text after it.
 fn tag<'t>(html: &'t [u8], text: &mut Vec<u8>) -> &'t [u8] {
     let inside = &html[1..];
     let inside = inside.strip_prefix(b"/").unwrap_or(inside);
@@ -156,12 +159,13 @@ fn tag<'t>(html: &'t [u8], text: &mut Vec<u8>) -> &'t [u8] {
     }
 }
 
-/// Returns the text after the next `end`.
+/// Returns the text after the next occurrence of `end`.
 fn after<'t>(text: &'t [u8], end: &[u8]) -> &'t [u8] {
     memchr::memmem::find(text, end).map_or(&[], |at| &text[at + end.len()..])
 }
 
-/// Decodes a character reference, if it is one of an ASCII character or a space. Returns the rest.
+/// Decodes the character reference at the start of `html` to `text`, if it is that of an ASCII
+/// character or a space. Returns the text after it.
 fn reference<'t>(html: &'t [u8], text: &mut Vec<u8>) -> &'t [u8] {
     const NAMED: [(&[u8], u8); 5] =
         [(b"amp", b'&'), (b"lt", b'<'), (b"gt", b'>'), (b"quot", b'"'), (b"nbsp", b' ')];

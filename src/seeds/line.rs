@@ -1,13 +1,13 @@
-//! Parses one line of a seed file to a URL: removes what surrounds it, and finds mistakes and
-//! doubts.
+//! Parses one line of a seed file to a URL: removes quotes and the like around the URL, and finds
+//! mistakes and doubts.
 //!
 //! Law: the canonical text of a parsed URL is itself parsed to the same URL.
 
 use super::{Doubt, Reason};
 use crate::url::{Invalid, Url};
 
-/// Parses a line without its comment. `is_cell` says that it is a cell of a table, so that
-/// separators in it belong to the URL.
+/// Parses a line whose comment was removed. `is_cell` is true if the text is a cell of a table, so
+/// that commas and other separators in it belong to the URL.
 pub(super) fn read(content: &[u8], is_cell: bool) -> Result<(Url, Vec<Doubt>), Reason> {
     let content = without_rank(content);
     let (wrapped, note) = without_quotes(content);
@@ -31,7 +31,7 @@ pub(super) fn read(content: &[u8], is_cell: bool) -> Result<(Url, Vec<Doubt>), R
     Ok((url, doubts))
 }
 
-/// Removes a rank and a tab before the URL: `1`, `1.` or `1)`.
+/// Returns the line without a rank and a tab before the URL. A rank is written `1`, `1.` or `1)`.
 fn without_rank(content: &[u8]) -> &[u8] {
     let Some(at) = memchr::memchr(b'\t', content) else { return content };
     let rank = content[..at].trim_ascii_end();
@@ -40,8 +40,9 @@ fn without_rank(content: &[u8]) -> &[u8] {
     if is_rank { content[at..].trim_ascii() } else { content }
 }
 
-/// Splits a line into the URL without its quotes or angle brackets, and the note after it. A word
-/// before a tab and a URL is kept, so that [`url_of`] refuses it.
+/// Splits a line into the URL, without its quotes or angle brackets, and the note after it. If
+/// another word and a tab precede the URL, the word stays in the first part, so that [`url_of`]
+/// refuses it.
 pub(super) fn without_quotes(content: &[u8]) -> (&[u8], &[u8]) {
     let inner = |open: u8, close: u8| -> Option<(&[u8], &[u8])> {
         let rest = content.strip_prefix(&[open])?;
@@ -62,7 +63,7 @@ pub(super) fn without_quotes(content: &[u8]) -> (&[u8], &[u8]) {
     (first.trim_ascii(), if after.is_empty() { note } else { after })
 }
 
-/// Returns whether the text after an angle bracket is a tag of markup.
+/// Returns whether the text after an opening angle bracket is a tag of HTML or XML, not a URL.
 fn is_tag(inner: &[u8]) -> bool {
     let inner = inner.split(|byte| *byte == b'>').next().unwrap_or_default();
     let is_url = inner.get(..4).is_some_and(|start| start.eq_ignore_ascii_case(b"http"));
@@ -91,24 +92,26 @@ fn url_of(text: &str) -> Result<Url, Reason> {
         return Err(Reason::TwoUrls);
     }
     let rest = if scheme.is_none() { text.split_once("://").unwrap_or_default().1 } else { text };
-    // A `://` where the host should be: the standard would read the text before it as the host.
+    // The `://` is where the host should be. By the URL standard the text before it would be the
+    // host.
     if rest.find("://").is_some_and(|at| !rest[..at].contains(['/', '?', '#'])) {
         return Err(Reason::Prefix);
     }
     let url = match scheme {
         None => Url::parse(text),
-        // Otherwise the standard would read the first folder as the host.
+        // A path without a host: by the URL standard its first folder would be the host.
         Some(_) if text.starts_with('/') && !text.starts_with("//") => Err(Invalid::Host),
         Some(_) if looks_like_mail(text) => return Err(Reason::MailAddress),
         Some(scheme) => Url::parse(&format!("{scheme}{text}")),
     };
     let url = url.map_err(Reason::Invalid)?;
     refused_host(&url, scheme.is_some()).map_or(Ok(()), Err)?;
-    // The standard's replacement of backslashes may have created a second URL.
+    // The URL standard's replacement of backslashes by slashes may have created a second URL.
     if holds_two(url.as_str()) { Err(Reason::TwoUrls) } else { Ok(url) }
 }
 
-/// Returns what is wrong with a host that the standard allows.
+/// Returns the mistake in a host that the URL standard allows but no seed has; `None` if there is
+/// none.
 fn refused_host(url: &Url, lacks_scheme: bool) -> Option<Reason> {
     let url = url.view();
     let host = url.host();
@@ -121,9 +124,9 @@ fn refused_host(url: &Url, lacks_scheme: bool) -> Option<Reason> {
     (!host.starts_with('[') && !host.bytes().all(is_named)).then_some(Reason::HostName)
 }
 
-/// Returns whether a second URL begins inside the text: after a separator, or directly after a text
-/// whose line end is missing. As a path after a slash, or as a parameter, it is part of the first
-/// URL.
+/// Returns whether a second URL begins inside the text: after a separator, or directly after the
+/// first one if the line end between them is missing. A URL that is part of the first one's path
+/// (after a slash) or the value of a parameter doesn't count.
 fn holds_two(text: &str) -> bool {
     let bytes = text.as_bytes();
     let query = memchr::memchr(b'?', bytes).unwrap_or(bytes.len());
@@ -131,7 +134,7 @@ fn holds_two(text: &str) -> bool {
     for at in memchr::memmem::find_iter(bytes, b"://") {
         let letters = |byte: &u8| !byte.is_ascii_alphanumeric();
         let start = bytes[..at].iter().rposition(letters).map_or(0, |before| before + 1);
-        // Without a path before it, the `://` is at the host, which `url_of` checks.
+        // There is no path before this `://`, so it is at the host, which `url_of` checks.
         if !bytes[..start].contains(&b'/') {
             continue;
         }
@@ -145,7 +148,8 @@ fn holds_two(text: &str) -> bool {
         };
         let is_joined = word.len() > scheme.len() || !before.is_ascii();
         let is_separated = b",;|\"<>)]}^`\t ".contains(&before);
-        // More URLs of a parameter that contains a list.
+        // URLs that are separated by commas inside one parameter are a list, which belongs to the
+        // first URL.
         if is_joined || is_separated && !is_list {
             return true;
         }
@@ -154,13 +158,13 @@ fn holds_two(text: &str) -> bool {
     false
 }
 
-/// Returns whether a character is invisible: white space, also beyond ASCII, or without a width.
+/// Returns whether a character is invisible: white space (also beyond ASCII) or without a width.
 pub(super) fn is_invisible(c: char) -> bool {
     c.is_whitespace() || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2060}' | '\u{feff}' | '\u{ad}')
 }
 
 /// Returns whether a character is invisible and never part of a URL. The joiners U+200C and U+200D
-/// are letters of some scripts.
+/// can be part of one, because some scripts write words with them.
 fn is_invisible_in_url(c: char) -> bool {
     let is_invisible =
         is_invisible(c) && !c.is_whitespace() && !matches!(c, '\u{200c}' | '\u{200d}');
@@ -170,12 +174,13 @@ fn is_invisible_in_url(c: char) -> bool {
         || c.is_control() && c != '\t'
 }
 
-/// Returns whether a character ends a line for other programs.
+/// Returns whether other programs treat this character as a line end, although this parser doesn't.
 fn is_line_end(c: char) -> bool {
     matches!(c, '\u{b}' | '\u{c}' | '\u{1c}'..='\u{1e}' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }
 
-/// Returns a character inside the line that ends a line for other programs.
+/// Returns the first character inside a line that other programs treat as a line end; `None` if
+/// there is none.
 pub(super) fn line_end_in(line: &[u8]) -> Option<char> {
     let text = std::str::from_utf8(line).ok()?;
     text.trim_matches(is_invisible).chars().find(|&c| is_line_end(c))
@@ -185,20 +190,22 @@ fn is_curly(c: char) -> bool {
     matches!(c, '\u{2018}'..='\u{201f}' | '\u{ab}' | '\u{bb}')
 }
 
-/// Removes typographic quotes around the text; `None` if they are not closed.
+/// Returns the text without typographic quotes around it, or unchanged if it doesn't begin with
+/// one. Returns `None` if there is an opening quote but no closing one at the end.
 fn without_curly_quotes(text: &str) -> Option<&str> {
     let Some(inner) = text.strip_prefix(is_curly) else { return Some(text) };
     let (inner, after) = inner.rsplit_once(is_curly)?;
     after.trim_matches([',', ';']).is_empty().then(|| inner.trim_matches(is_invisible))
 }
 
-/// Returns whether a quote or an angle bracket is unbalanced.
+/// Returns whether a quote or an angle bracket in the text has no counterpart.
 fn is_unpaired(text: &str) -> bool {
     let count = |wanted: u8| text.bytes().filter(|byte| *byte == wanted).count();
     count(b'"') % 2 == 1 || count(b'<') != count(b'>') || text.ends_with(is_curly)
 }
 
-/// Returns the prefix that a text without a scheme needs. A colon before a number begins a port.
+/// Returns the prefix that makes a text without a scheme a URL: `http:` or `http://`. Returns
+/// `None` if the text has a scheme. A name, a colon and a number are host and port, not a scheme.
 fn missing_scheme(text: &str) -> Option<&'static str> {
     if text.starts_with("//") {
         return Some("http:");
@@ -217,7 +224,7 @@ fn looks_like_mail(text: &str) -> bool {
     text.contains('@') && !text.contains(['/', ':', '?'])
 }
 
-/// Returns user, host and port as written.
+/// Returns the part of a URL with user, host and port, as written.
 fn authority(text: &str) -> &str {
     let rest = match missing_scheme(text) {
         None => text.split_once(':').unwrap_or_default().1,
@@ -227,14 +234,16 @@ fn authority(text: &str) -> &str {
     rest.split(['/', '\\', '?', '#']).next().unwrap_or_default()
 }
 
-/// Returns whether the text contains the separator. A semicolon before `name=` is part of a URL.
+/// Returns whether the text contains the separator. A semicolon before `name=` doesn't count,
+/// because it is part of the URL.
 fn is_separated(text: &str, separator: char) -> bool {
     let is_name = |c: char| !(c.is_ascii_alphanumeric() || b"-_.".contains(&(c as u8)));
     let mut parts = text.split(separator).skip(1);
     parts.any(|part| separator != ';' || !part.trim_start_matches(|c| !is_name(c)).starts_with('='))
 }
 
-/// Returns whether a note or a row contains a URL: with its scheme, or as a word of its own.
+/// Returns whether a note, or a row of a table, contains a URL: with its scheme, or as a word by
+/// itself.
 pub(super) fn holds_url(note: &[u8]) -> bool {
     let note = String::from_utf8_lossy(note);
     if note.contains("http://") || note.contains("https://") {
@@ -250,11 +259,12 @@ pub(super) fn holds_url(note: &[u8]) -> bool {
     cells.map(|cell| cell.trim_matches(['"', '\'', ' ', '<', '>'])).any(is_host)
 }
 
-/// Returns whether the text ends like a sentence, a pattern or a truncated text.
+/// Returns whether the text ends like a sentence (with a dot), a pattern (with a star) or a
+/// truncated text.
 fn has_odd_ending(text: &str) -> bool {
     let count = |wanted: char| text.chars().filter(|c| *c == wanted).count();
     match text.chars().next_back() {
-        // A dot after a host is that of the DNS root.
+        // A dot directly after a host name is that of the DNS root, and not odd.
         Some('.') => !text.ends_with(authority(text)),
         Some('*' | '`' | '\u{2026}') => true,
         Some('\'') => count('\'') % 2 == 1,
@@ -265,7 +275,8 @@ fn has_odd_ending(text: &str) -> bool {
     }
 }
 
-/// Returns the doubt about a host without `http://` before it.
+/// Returns the doubt about the host of a line in which `http://` or `https://` is missing or
+/// malformed; `None` if there is no doubt.
 fn doubt_of_host(text: &str, url: &Url) -> Option<Doubt> {
     let slashes = text.split_once("://").map(|(_, rest)| rest.starts_with(['/', '\\']));
     if missing_scheme(text).is_none() && slashes == Some(false) {

@@ -8,31 +8,31 @@
 use super::line::{holds_url, is_invisible, line_end_in, without_quotes};
 use super::{Reason, uncommented};
 
-/// Names of a column that contains the URLs.
+/// The names of columns that contain the URLs of a table.
 const HEADERS: [&str; 14] = [
     "url", "urls", "uri", "link", "domain", "domains", "host", "hostname", "site", "website",
     "homepage", "address", "seed", "origin",
 ];
-/// The characters that may separate cells.
+/// The characters that may separate the cells of a row.
 const DELIMITERS: &[u8] = b",;\t|";
-/// The number of lines that are checked to recognize a list of ranks and names.
+/// The number of lines that are checked to recognize a table of ranks and names without a header.
 const RANKED_LINES: usize = 10;
-/// The maximum number of lines of one quoted cell. An unclosed quote is searched up to there.
+/// The maximum number of lines of one quoted cell. The closing quote is searched no further.
 const CELL_LINES_MAX: usize = 64;
 
-/// Where the URLs of a file are.
+/// The layout of a seed file: whether it is a table, and which column has the URLs.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Layout<'a> {
-    /// The last line before the rows: that of `sep=;` or the header.
+    /// The number of the last line before the rows: that of `sep=;` or of the header.
     preamble: usize,
     /// The header; empty if there is none.
     header: &'a [u8],
-    /// Whether the header could also be the name of a host.
+    /// True if the header could also be the name of a host.
     is_header_doubtful: bool,
     columns: Option<Columns>,
 }
 
-/// The format of rows, one of whose cells contains the URL.
+/// The format of a table's rows: the delimiter, and the column of the URLs.
 #[derive(Clone, Copy, Debug)]
 struct Columns {
     delimiter: u8,
@@ -82,18 +82,19 @@ impl<'a> Layout<'a> {
         layout
     }
 
-    /// Returns whether rows have cells.
+    /// Returns whether the file is a table, so that its rows have cells.
     pub(super) fn is_table(&self) -> bool {
         self.columns.is_some()
     }
 
-    /// Returns the records of the text, each with the number of its first line.
+    /// Returns the records of the text (rows of a table, or else lines), each with the number of
+    /// its first line.
     pub(super) fn records<'t>(&self, text: &'t [u8]) -> Records<'t> {
         Records::of(text, self.columns.map(|columns| columns.delimiter))
     }
 
-    /// Returns the content that should be a URL in a record, or why there is none; `None` if the
-    /// record is skipped.
+    /// Returns the content of a record that should be a URL, or the reason why there is none.
+    /// Returns `None` if the record is skipped.
     pub(super) fn content<'t>(
         &self,
         line: usize,
@@ -108,8 +109,8 @@ impl<'a> Layout<'a> {
             return Some(Err(Reason::Header));
         }
         let Some(Columns { delimiter, column }) = self.columns else {
-            // Other programs show two lines here, the second of which would be lost if a comment
-            // precedes it.
+            // Other programs show two lines here. The second would be lost if the first ends with a
+            // comment.
             if let Some(end) = line_end_in(record) {
                 return Some(Err(Reason::Invisible(end)));
             }
@@ -125,25 +126,27 @@ impl<'a> Layout<'a> {
     }
 }
 
-/// Removes a byte order mark, with which the second of two concatenated files begins.
+/// Returns the content without a byte order mark at its start. Such a mark is inside a file that
+/// consists of two concatenated files.
 fn without_mark(content: &[u8]) -> &[u8] {
     content.strip_prefix(b"\xef\xbb\xbf").unwrap_or(content)
 }
 
-/// Returns the delimiter that Excel's first line names: `sep=;`.
+/// Returns the delimiter that the first line of a table by Excel declares, such as `sep=;`.
 fn declared_delimiter(content: &[u8]) -> Option<u8> {
     let content = without_quotes(content).0;
     let (key, value) = content.split_at_checked(4)?;
     match value {
         _ if !key.eq_ignore_ascii_case(b"sep=") => None,
-        // White space at the end of a line was trimmed: it was a tab.
+        // `sep=` with nothing after it: the delimiter was a tab, which was trimmed as white space.
         [] => Some(b'\t'),
         &[delimiter] => Some(delimiter),
         _ => None,
     }
 }
 
-/// Returns whether the line has a number and a name with a dot.
+/// Returns whether the line consists of a number and a name with a dot, as in a list of ranked
+/// sites.
 fn is_ranked(content: &[u8], delimiter: u8) -> bool {
     let mut cells = cells(content, delimiter);
     let (rank, name) = (cells.next().unwrap_or_default(), cells.next().unwrap_or_default());
@@ -151,8 +154,9 @@ fn is_ranked(content: &[u8], delimiter: u8) -> bool {
     !rank.is_empty() && rank.iter().all(u8::is_ascii_digit) && name.contains(&b'.')
 }
 
-/// Returns the column of URLs by the header. `None` if the header has one column, names no such
-/// column, or contains a URL itself, as `http://a.test/x,link` does.
+/// Returns the index of the column that contains the URLs, by the names in the header. Returns
+/// `None` if the header has one column, names no such column, or contains a URL itself, as
+/// `http://a.test/x,link` does.
 fn column_of_urls(header: &[u8], delimiter: u8) -> Option<usize> {
     if holds_url(header) {
         return None;
@@ -162,8 +166,8 @@ fn column_of_urls(header: &[u8], delimiter: u8) -> Option<usize> {
     (ranks.len() > 1).then(|| ranked.min())?.map(|(_, column)| column)
 }
 
-/// Ranks how clearly a column's name says that it contains URLs, 0 is best: `url`, `seed_url`, `URL
-/// (final)`. A text that may be a URL itself is no name.
+/// Returns how clearly the name of a column says that it contains URLs; 0 is the clearest. Examples
+/// are `url`, `seed_url`, `URL (final)`. A text that may be a URL itself is not a name: `None`.
 fn rank_of_name(cell: &[u8]) -> Option<u32> {
     let name = std::str::from_utf8(without_quotes(cell).0).ok()?.trim_matches(is_invisible);
     if name.contains(['.', ':', '/', '<']) {
@@ -191,15 +195,15 @@ fn rank_of_name(cell: &[u8]) -> Option<u32> {
     words.iter().any(is_url).then_some(2)
 }
 
-/// Tracks which bytes of a record are in quotes.
+/// Tracks which bytes of a record are inside quotes, byte by byte.
 struct Quotes {
     delimiter: u8,
     is_open: bool,
-    /// Whether the cell is still empty.
+    /// True if the current cell is still empty, so that a quote may open it.
     is_start: bool,
-    /// Whether the previous byte closed the cell, unless a second quote follows.
+    /// True if the previous byte was a quote that closes the cell, unless a second quote follows.
     is_closed: bool,
-    /// Whether text followed the quote that closed a cell.
+    /// True if text followed the quote that closed a cell, which RFC 4180 does not allow.
     is_broken: bool,
 }
 
@@ -209,7 +213,7 @@ impl Quotes {
         Self { delimiter, is_open, is_start: true, is_closed, is_broken }
     }
 
-    /// Processes a byte; returns whether it ends a cell.
+    /// Processes the next byte of a record; returns whether it ends a cell.
     fn step(&mut self, byte: u8) -> bool {
         if byte == b'"' && self.is_open {
             (self.is_open, self.is_closed) = (false, true);
@@ -263,19 +267,20 @@ impl<'a> Iterator for Records<'a> {
     }
 }
 
-/// Returns the position of the line end: LF, CR LF, or CR.
+/// Returns the position of the first line end in the text: of LF, CR LF, or CR.
 fn line_end(text: &[u8]) -> usize {
     memchr::memchr2(b'\n', b'\r', text).unwrap_or(text.len())
 }
 
-/// Returns the text after the line that ends at `end`; `None` after the last one.
+/// Returns the text after the line whose line end is at `end`; `None` if it was the last line.
 fn after(text: &[u8], end: usize) -> Option<&[u8]> {
     let rest = text.get(end..).filter(|rest| !rest.is_empty())?;
     Some(if rest.starts_with(b"\r\n") { &rest[2..] } else { &rest[1..] })
 }
 
-/// Returns where a row ends, and its number of lines, which is more than one if a quoted cell
-/// contains line ends. A quote that is not closed, or not as in RFC 4180, is an ordinary character.
+/// Returns the position at which a row ends, and its number of lines, which is more than one if a
+/// quoted cell contains line ends. A quote that is not closed, or used in a way that RFC 4180 does
+/// not allow, counts as an ordinary character.
 fn row_end(text: &[u8], delimiter: u8) -> (usize, usize) {
     let first = line_end(text);
     let mut quotes = Quotes::new(delimiter);

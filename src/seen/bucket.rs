@@ -28,35 +28,35 @@ const KEYS: u8 = 1;
 const END: u8 = 2;
 /// The maximum number of keys of a frame.
 const KEYS_MAX: usize = 4_096;
-/// The number of bytes after which pending frames are written.
+/// The number of bytes of complete frames after which they are written to the file.
 const WRITE_BYTES: usize = 1 << 20;
-/// The maximum width of a gap (a difference minus one) that always fits into eight bytes, at any
-/// bit offset; all gaps of a frame together are then less than 2^63.
+/// The maximum width of a gap (a difference of two keys minus one) that always fits into eight
+/// bytes, at any bit offset. All gaps of a frame together are then less than 2^63.
 const WIDTH_MAX: u32 = 50;
-/// The minimum width, so that no byte contains bits of more than two gaps.
+/// The minimum width of a gap, so that no byte contains bits of more than two gaps.
 const WIDTH_MIN: u32 = 8;
 const PADDING: usize = 7;
 
-/// A bucket on disk.
+/// A bucket on disk, identified by its file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Bucket {
-    /// The number in its file name, which is never used twice.
+    /// The number in the name of the file, which is never used twice.
     pub(super) serial: u64,
     /// The length of the file, in bytes.
     pub(super) bytes: u64,
-    /// The number of fingerprints.
+    /// The number of fingerprints in the file.
     pub(super) keys: u64,
 }
 
-/// Returns the name of the file of bucket `number`.
+/// Returns the name of the file for bucket `number` with this serial.
 pub(super) fn name(number: usize, serial: u64) -> String {
     format!("{FOLDER}/bucket-{number:02}-{serial}")
 }
 
-/// Writes a bucket, key by key.
+/// Writes the file of a bucket, key by key.
 pub(super) struct Writer {
     tail: Tail,
-    /// The first `waiting` keys are in no frame yet. The rest is spare space.
+    /// A buffer for keys. The first `waiting` of them are in no frame yet; the rest is spare space.
     open: Vec<u64>,
     waiting: usize,
     keys: u64,
@@ -64,7 +64,7 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    /// Creates the file, and first removes what an earlier attempt left of it.
+    /// Creates the file of a bucket. First removes what an earlier attempt left of it.
     pub(super) fn create(
         number: usize,
         serial: u64,
@@ -80,8 +80,8 @@ impl Writer {
         Ok(Self { tail, open: Vec::new(), waiting: 0, keys: 0, serial })
     }
 
-    /// Returns space for `most` keys after the waiting ones. [`Writer::put`] reports how many were
-    /// written to it.
+    /// Returns spare space for `most` keys, to be written to by the caller. [`Writer::put`] then
+    /// reports how many were written.
     pub(super) fn space(&mut self, most: usize) -> &mut [u64] {
         let wanted = self.waiting + most;
         if self.open.len() < wanted {
@@ -106,7 +106,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Completes the file and syncs it.
+    /// Completes the file, syncs it, and returns the bucket.
     pub(super) fn finish(mut self, disk: &mut dyn Disk) -> Result<Bucket, disk::Error> {
         if self.waiting > 0 {
             push_keys(&self.open[..self.waiting], &mut self.tail.pending);
@@ -118,19 +118,19 @@ impl Writer {
     }
 }
 
-/// Reads a bucket, frame by frame.
+/// Reads the file of a bucket, frame by frame.
 pub(super) struct Reader {
     number: usize,
     reader: frame::Reader,
-    /// The keys of the last frame.
+    /// The keys of the frame that was read last.
     pub(super) keys: Vec<u64>,
-    /// The number of keys of the file, and of those not yet read.
+    /// The number of keys in the whole file; the next field is the number of those not read yet.
     total: u64,
     left: u64,
 }
 
 impl Reader {
-    /// Opens the file of bucket `number`.
+    /// Opens the file of bucket `number`, to read all its keys.
     pub(super) fn open(
         number: usize,
         bucket: Bucket,
@@ -142,7 +142,7 @@ impl Reader {
         Ok(Self { number, reader, keys: Vec::new(), total: bucket.keys, left: bucket.keys })
     }
 
-    /// Reads the next frame into `keys`; returns false at the end.
+    /// Reads the next frame into [`Reader::keys`]; returns false at the end of the file.
     pub(super) fn next(&mut self, disk: &mut dyn Disk) -> Result<bool, frame::Error> {
         let at = self.reader.offset();
         let last = self.keys.last().copied();
@@ -169,7 +169,7 @@ impl Reader {
     }
 }
 
-/// Appends a frame of ascending keys.
+/// Appends one frame that contains `keys`, which ascend.
 fn push_keys(keys: &[u64], out: &mut Vec<u8>) {
     let widest = keys.iter().zip(&keys[1..]).fold(0, |bits, (key, next)| bits | (next - key - 1));
     let width = match u64::BITS - widest.leading_zeros() {
@@ -187,14 +187,14 @@ fn push_keys(keys: &[u64], out: &mut Vec<u8>) {
     });
 }
 
-/// Writes the gaps between keys, each in `width` bits. A byte that belongs to two gaps is written
-/// twice, the second time with the upper bits of the gap before. So nothing that was just written
-/// is read back, and no step waits for another.
+/// Writes the gaps between keys to `out`, each in `width` bits. A byte that belongs to two gaps is
+/// written twice, the second time with the upper bits of the gap before. So nothing that was just
+/// written is read back, and no step waits for another.
 fn pack(keys: &[u64], width: u32, out: &mut [u8]) {
     let (mut bit, mut before) = (0_usize, 0_u64);
     for (key, next) in keys.iter().zip(&keys[1..]) {
         let (gap, shift) = (next - key - 1, (bit % 8) as u32);
-        // In two steps, because a shift by 64 is not allowed.
+        // The shift is done in two steps, because a shift by 64 is not allowed.
         let eight = gap << shift | before >> 1 >> (width - 1 - shift);
         out[bit / 8..bit / 8 + 8].copy_from_slice(&eight.to_le_bytes());
         before = gap;
@@ -202,7 +202,7 @@ fn pack(keys: &[u64], width: u32, out: &mut [u8]) {
     }
 }
 
-/// Decodes the `count` keys that follow `key`.
+/// Decodes `count` keys from the gaps in `packed`; `key` is the key before the first gap.
 fn unpack(mut key: u64, width: u32, packed: &[u8], count: usize, keys: &mut Vec<u64>) {
     let mask = u64::MAX >> (u64::BITS - width);
     let mut bit = 0;
@@ -219,26 +219,27 @@ fn packed_bytes(keys: usize, width: u32) -> usize {
     ((keys - 1) * width as usize).div_ceil(8) + PADDING
 }
 
-/// Returns whether bytes from the middle of a file may be a frame of keys, by its length and its
-/// kind.
+/// Returns whether a frame of keys may begin with `bytes`, which are from the middle of a file.
+/// Only the length and the kind of the frame are checked.
 pub(super) fn may_begin(bytes: &[u8]) -> bool {
     let Some([a, b, c, d, kind]) = bytes.first_chunk() else { return false };
     let len = u32::from_le_bytes([*a, *b, *c, *d]) as usize;
     *kind == KEYS && len <= 16 + packed_bytes(KEYS_MAX, u64::BITS)
 }
 
-/// Returns the first key of a frame, if it is a frame of keys.
+/// Returns the first key of a frame; `None` if it is not a frame of keys.
 pub(super) fn first_key(frame: &Frame<'_>) -> Option<u64> {
     let first = frame.payload.get(3..)?.first_chunk()?;
     (frame.kind == KEYS).then(|| u64::from_le_bytes(*first))
 }
 
-/// Returns whether a frame is the END frame.
+/// Returns whether a frame is the END frame of a bucket's file.
 pub(super) fn is_end(frame: &Frame<'_>) -> bool {
     frame.kind == END
 }
 
-/// Decodes a frame of keys, which are greater than `last`; `None` if it is invalid.
+/// Decodes a frame of keys, all of which must be greater than `last`. Returns `None` if the frame
+/// is invalid.
 pub(super) fn take_keys(payload: &[u8], last: Option<u64>, keys: &mut Vec<u64>) -> Option<()> {
     keys.clear();
     let mut take = Take::new(payload);

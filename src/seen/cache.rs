@@ -39,10 +39,10 @@ pub enum Replacement {
 }
 
 impl Replacement {
-    /// All policies.
+    /// All replacement policies.
     pub const ALL: [Self; 2] = [Self::Clock, Self::Random];
 
-    /// Returns the name used in reports.
+    /// Returns the name of the policy that is used in reports.
     pub fn name(self) -> &'static str {
         match self {
             Self::Clock => "clock",
@@ -58,11 +58,11 @@ pub struct Cache {
     order: Order,
 }
 
-/// The state of the replacement policy.
+/// The replacement policy with its state.
 #[derive(Clone, Debug)]
 enum Order {
     Clock(Clock),
-    /// The state of the random generator.
+    /// The generator of random numbers.
     Random(Random),
 }
 
@@ -90,8 +90,8 @@ impl Cache {
         found.is_some()
     }
 
-    /// Calls [`Cache::touch`] for each fingerprint in turn, and appends the answers to `hits`.
-    /// Prefetches memory, which pays off for tables larger than the processor's caches.
+    /// Calls [`Cache::touch`] for each fingerprint in turn, and appends each result to `hits`.
+    /// Prefetches memory, which saves time for tables larger than the processor's caches.
     pub fn touch_all(&mut self, fingerprints: &[u64], hits: &mut Vec<bool>) {
         for few in fingerprints.chunks(AHEAD) {
             self.fetch(few.iter().copied());
@@ -110,7 +110,7 @@ impl Cache {
         self.table.find(self.table.key(fingerprint)).is_some()
     }
 
-    /// Returns the number of fingerprints.
+    /// Returns the number of fingerprints in the cache.
     pub fn len(&self) -> usize {
         self.table.len()
     }
@@ -120,7 +120,7 @@ impl Cache {
         self.len() == 0
     }
 
-    /// Returns the maximum number of fingerprints.
+    /// Returns the maximum number of fingerprints in the cache.
     pub fn capacity(&self) -> usize {
         self.table.capacity()
     }
@@ -135,8 +135,9 @@ impl Cache {
         (table::ENTRY_BITS + marks) * self.capacity() as u64
     }
 
-    /// Adds a missing key. Not inlined, so that a hit needn't save the registers that this uses,
-    /// which would be a fifth of its instructions.
+    /// Adds a missing key, and evicts another if the cache is full. Not inlined, so that a hit
+    /// needn't save the registers that this function uses, which would be a fifth of its
+    /// instructions.
     #[inline(never)]
     fn put(&mut self, key: u64) {
         let full = self.table.is_full();
@@ -157,14 +158,14 @@ impl Cache {
 }
 
 impl Order {
-    /// Reports that the entry at `slot` was touched again.
+    /// Records that the entry at `slot` was touched again.
     fn hit(&mut self, slot: usize) {
         if let Self::Clock(clock) = self {
             clock.hit(slot);
         }
     }
 
-    /// Returns the slot to free.
+    /// Returns the slot of the entry to evict.
     fn next(&mut self, capacity: usize) -> usize {
         match self {
             Self::Clock(clock) => clock.next(),
@@ -172,7 +173,7 @@ impl Order {
         }
     }
 
-    /// Reports that the entry at `from` is now at `to`; they may be equal.
+    /// Records that the table moved the entry at `from` to `to`; both may be the same slot.
     fn moved(&mut self, from: usize, to: usize) {
         if let Self::Clock(clock) = self
             && from != to
@@ -181,7 +182,7 @@ impl Order {
         }
     }
 
-    /// Reports that a new entry, which replaced another, is at `slot`.
+    /// Records that a new entry, which replaced another, is at `slot`.
     fn settled(&mut self, slot: usize) {
         if let Self::Clock(clock) = self {
             clock.settled(slot);

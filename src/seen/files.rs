@@ -7,46 +7,46 @@ use super::bucket::FOLDER;
 use crate::ground::disk::{self, Disk};
 use std::collections::BTreeSet;
 
-/// The state of all files, apart from their contents.
+/// The names of all files of the seen-set, by what they are needed for.
 #[derive(Debug, Default)]
 pub(super) struct Files {
     /// The number in the name of the next file.
     pub(super) serial: u64,
-    /// Files that are not needed any more.
+    /// The names of files that the seen-set no longer needs.
     gone: Vec<String>,
-    /// Files named by the durable mark or by a later one.
+    /// The names of files that the durable mark needs, or a later mark.
     marked: BTreeSet<String>,
-    /// Files named by the last mark.
+    /// The names of files that the last mark needs.
     last: BTreeSet<String>,
-    /// Whether the files of an earlier crawl were removed.
+    /// True once the files of an earlier crawl were removed.
     is_swept: bool,
 }
 
 impl Files {
-    /// Continues a crawl from a mark that names the files `named`.
+    /// Continues a crawl from a mark that needs the files `named`.
     pub(super) fn resume(serial: u64, named: BTreeSet<String>) -> Self {
         let marked = named.clone();
         Self { serial, gone: Vec::new(), marked, last: named, is_swept: false }
     }
 
-    /// Returns a number for the name of a new file.
+    /// Returns the number for the name of a new file.
     pub(super) fn next_serial(&mut self) -> u64 {
         self.serial += 1;
         self.serial - 1
     }
 
-    /// Marks a file as not needed any more.
+    /// Records that the seen-set no longer needs a file.
     pub(super) fn release(&mut self, name: String) {
         self.gone.push(name);
     }
 
-    /// Returns the files that may be removed now, and forgets them.
+    /// Returns the names of the files that may be removed now, and drops them from its lists.
     pub(super) fn removable(&mut self) -> Vec<String> {
         let marked = &self.marked;
         self.gone.extract_if(.., |name| !marked.contains(name)).collect()
     }
 
-    /// Records that a mark names these files.
+    /// Records that a new mark needs these files.
     pub(super) fn mark(&mut self, names: BTreeSet<String>) {
         self.marked.extend(names.iter().cloned());
         self.last = names;
@@ -57,8 +57,8 @@ impl Files {
         self.marked.clone_from(&self.last);
     }
 
-    /// Before the first file is written: removes the files of another crawl, or of this one after
-    /// its mark.
+    /// Removes the files of another crawl, and those of this crawl that were written after its
+    /// mark. Called before the first file is written.
     pub(super) fn sweep(&mut self, disk: &mut dyn Disk) -> Result<(), disk::Error> {
         if self.is_swept {
             return Ok(());

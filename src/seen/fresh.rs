@@ -2,11 +2,11 @@
 
 use super::log;
 
-/// New URLs that wait to be taken, each as a length and its bytes.
+/// New URLs that wait to be taken by the engine, each as a length and its bytes.
 #[derive(Debug, Default)]
 pub(super) struct Fresh {
     pub(super) bytes: Vec<u8>,
-    /// The position of the next URL in `bytes`.
+    /// The position in `bytes` of the URL that is taken next.
     next: usize,
 }
 
@@ -26,7 +26,7 @@ impl Fresh {
         self.next == self.bytes.len()
     }
 
-    /// Returns the memory to be filled by a job, if all URLs in it were taken.
+    /// Returns the memory for a job to fill, if all URLs in it were taken; otherwise `None`.
     pub(super) fn spare(&mut self) -> Option<&mut Vec<u8>> {
         let is_dry = self.is_dry();
         is_dry.then(|| {
@@ -36,7 +36,7 @@ impl Fresh {
         })
     }
 
-    /// Replaces the content with the result of a job; all earlier URLs must have been taken.
+    /// Replaces the content with the URLs that a job found. All earlier URLs must have been taken.
     pub(super) fn fill(&mut self, found: Vec<u8>) {
         assert!(self.is_dry(), "first-timers are let out when those before were taken");
         self.bytes = found;

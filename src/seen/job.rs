@@ -16,13 +16,14 @@ use crate::ground::tail::Tail;
 use std::fmt;
 use std::io;
 
-/// A job: merge a bucket or extract new URLs; write logs, and remove unneeded files.
+/// A job for a side thread: removes unneeded files, writes logs, and performs one task, such as
+/// merging a bucket or extracting new URLs.
 pub struct SeenJob {
-    /// A disk handle of the job's own.
+    /// A disk handle that only this job uses.
     pub(super) disk: Box<dyn Disk>,
     pub(super) crawl: u64,
     pub(super) removable: Vec<String>,
-    /// Unwritten ends of logs.
+    /// The tails of logs, to be written.
     pub(super) tails: Vec<Tail>,
     pub(super) task: Box<Task>,
 }
@@ -30,19 +31,19 @@ pub struct SeenJob {
 /// The result of a [`SeenJob`].
 #[derive(Debug)]
 pub struct SeenDone {
-    /// Files that could not be removed, and the error of the first.
+    /// The files that could not be removed. The next field is the error of the first of them.
     pub(super) removable: Vec<String>,
     pub(super) remove_error: Option<disk::Error>,
-    /// Unwritten ends of logs.
+    /// The tails of logs, with what could not be written.
     pub(super) tails: Vec<Tail>,
     pub(super) task: Box<Task>,
     pub(super) result: Result<(), frame::Error>,
 }
 
-/// A task and, once it is done, its result.
+/// A task of a job. Once it is done, it contains its result.
 #[derive(Debug)]
 pub(super) enum Task {
-    /// Only remove files and write logs.
+    /// No task: the job only removes files and writes logs.
     Nothing,
     Create(Creation),
     Merge(Merging),
@@ -56,7 +57,7 @@ impl fmt::Debug for SeenJob {
 }
 
 impl SeenJob {
-    /// Performs the job.
+    /// Performs the job, and returns it with the results.
     pub fn run(mut self) -> SeenDone {
         // Removal comes first, because it frees space.
         let remove_error = self.remove();
@@ -70,7 +71,7 @@ impl SeenJob {
         }
     }
 
-    /// Returns the kind of job in a word.
+    /// Returns the kind of the job's task as one word, for logs.
     pub fn kind(&self) -> &'static str {
         match *self.task {
             Task::Nothing if self.tails.is_empty() => "sweep",

@@ -16,31 +16,32 @@ use crate::ground::disk::{self, Disk};
 use crate::ground::frame::{self, Frame, Role};
 use crate::ground::tail::Tail;
 
-/// The kind of frames that contain records.
+/// The kind of a frame that contains records.
 pub(super) const RECORDS: u8 = 1;
 /// The size at which a frame is closed, in bytes.
 const FRAME_BYTES: usize = 64 << 10;
-/// The size at which waiting frames are written, in bytes.
+/// The total size of complete frames at which they are written, in bytes.
 const WRITE_BYTES: usize = 256 << 10;
 
-/// The end of one file of records.
+/// The end of a file of records, with what is not written yet.
 #[derive(Debug)]
 pub(super) struct Log {
     name: String,
     tail: End,
-    /// Complete frames after those of the tail.
+    /// Complete frames that follow those of the tail.
     frames: Vec<u8>,
-    /// The keys of the frame that is being filled.
+    /// The keys of the frame that is being filled; the bytes of its records are collected
+    /// separately.
     keys: Vec<u8>,
     bodies: Vec<u8>,
 }
 
-/// Where the tail of the file is.
+/// The state of the tail: the end of the file and the frames to be appended to it.
 #[derive(Debug)]
 enum End {
     Here(Tail),
-    /// Handed to a job: the length of the file once it is written, and the number of bytes that the
-    /// job has.
+    /// The tail is with a job. The fields are the length of the file once the tail is written, and
+    /// the number of bytes that the job has.
     Out {
         len: u64,
         bytes: usize,
@@ -48,20 +49,20 @@ enum End {
 }
 
 impl Log {
-    /// Creates a new file.
+    /// Creates the log for a new file.
     pub(super) fn new(name: String, role: Role, crawl: u64) -> Self {
         let mut log = Self::resume(name, 0);
         frame::push_opening(role, crawl, &mut log.frames);
         log
     }
 
-    /// Continues a file of `len` bytes.
+    /// Continues an existing file of `len` bytes.
     pub(super) fn resume(name: String, len: u64) -> Self {
         let tail = End::Here(Tail::new(name.clone(), len));
         Self { name, tail, frames: Vec::new(), keys: Vec::new(), bodies: Vec::new() }
     }
 
-    /// Adds a record without bytes, to a file of keys.
+    /// Adds a record that is only a key.
     pub(super) fn add_key(&mut self, key: u64) {
         self.keys.put_u64(key);
         if self.keys.len() + self.bodies.len() >= FRAME_BYTES {
@@ -69,13 +70,13 @@ impl Log {
         }
     }
 
-    /// Adds a record, whose bytes `write` appends.
+    /// Adds a record with a key; the function `write` appends the bytes of the record.
     pub(super) fn add(&mut self, key: u64, write: impl FnOnce(&mut Vec<u8>)) {
         push_body(&mut self.bodies, write);
         self.add_key(key);
     }
 
-    /// Returns whether enough frames wait to be written.
+    /// Returns whether enough complete frames wait to be written.
     pub(super) fn is_due(&self) -> bool {
         let frames_bytes = match &self.tail {
             End::Here(tail) => tail.pending.len() + self.frames.len(),
@@ -84,8 +85,8 @@ impl Log {
         frames_bytes >= WRITE_BYTES
     }
 
-    /// Hands out the tail with all complete frames, to be written by a job; `None` if there are
-    /// none, or a job has the tail already.
+    /// Returns the tail with all complete frames, for a job to write. Returns `None` if there are
+    /// no complete frames, or a job has the tail already.
     pub(super) fn hand_out(&mut self) -> Option<Tail> {
         let (len, bytes) = match self.gather()? {
             Tail { pending, .. } if pending.is_empty() => return None,
@@ -97,13 +98,13 @@ impl Log {
         }
     }
 
-    /// Takes the tail back from a job; what it could not write stays in the tail.
+    /// Takes the tail back from a job. The bytes that the job could not write are still in it.
     pub(super) fn take_back(&mut self, tail: Tail) {
         assert!(matches!(self.tail, End::Out { .. }), "it was handed out");
         self.tail = End::Here(tail);
     }
 
-    /// Closes the last frame and writes everything, except what a job has.
+    /// Completes the frame that is being filled and writes all frames, except those that a job has.
     pub(super) fn write(&mut self, disk: &mut dyn Disk) -> Result<(), disk::Error> {
         self.close_frame();
         self.gather().map_or(Ok(()), |tail| tail.flush(disk, 2 * WRITE_BYTES))
@@ -114,7 +115,7 @@ impl Log {
         &self.name
     }
 
-    /// Returns the length of the file once all closed frames are written.
+    /// Returns the length of the file once all complete frames are written, in bytes.
     pub(super) fn len(&self) -> u64 {
         let len = match &self.tail {
             End::Here(tail) => tail.len(),
@@ -123,7 +124,7 @@ impl Log {
         len + self.frames.len() as u64
     }
 
-    /// Returns the number of bytes in memory that are not written, here or with a job.
+    /// Returns the number of bytes that are not written yet, here or with a job.
     pub(super) fn waiting_bytes(&self) -> usize {
         let bytes = match &self.tail {
             End::Here(tail) => tail.pending.len(),
@@ -132,7 +133,7 @@ impl Log {
         self.keys.len() + self.bodies.len() + self.frames.len() + bytes
     }
 
-    /// Closes the frame that is being filled, unless it is empty.
+    /// Completes the frame that is being filled, unless it is empty.
     pub(super) fn close_frame(&mut self) {
         if self.keys.is_empty() {
             return;
@@ -148,7 +149,7 @@ impl Log {
         self.bodies.clear();
     }
 
-    /// Returns the tail with all complete frames, unless a job has it.
+    /// Adds the complete frames to the tail and returns it; `None` if a job has it.
     fn gather(&mut self) -> Option<&mut Tail> {
         let End::Here(tail) = &mut self.tail else { return None };
         if tail.pending.is_empty() {
@@ -160,12 +161,12 @@ impl Log {
     }
 }
 
-/// Writes the tail of a file, in a job.
+/// Writes the frames of a tail to its file; called in a job.
 pub(super) fn flush(tail: &mut Tail, disk: &mut dyn Disk) -> Result<(), disk::Error> {
     tail.flush(disk, 2 * WRITE_BYTES)
 }
 
-/// Appends the bytes that `write` appends, preceded by their length.
+/// Appends what the function `write` appends, preceded by its length.
 pub(super) fn push_body(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
     let head = out.len();
     out.put_u32(0);
@@ -176,13 +177,15 @@ pub(super) fn push_body(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
     out[head..start].copy_from_slice(&len.to_le_bytes());
 }
 
-/// Splits off the length at the start of `body`.
+/// Splits a length off the start of `body`. Returns the length and the rest; `None` if `body` is
+/// too short.
 pub(super) fn split_body(body: &[u8]) -> Option<(usize, &[u8])> {
     let (head, rest) = body.split_first_chunk()?;
     Some((u32::from_le_bytes(*head) as usize, rest))
 }
 
-/// Splits a frame into the keys of its records and their bytes. `None` if it is invalid.
+/// Splits a frame into the keys of its records and the bytes of its records. Returns `None` if the
+/// frame is invalid.
 pub(super) fn take_records<'a>(frame: &Frame<'a>) -> Option<(&'a [[u8; 8]], &'a [u8])> {
     if frame.kind != RECORDS {
         return None;

@@ -1,10 +1,11 @@
 //! Looks up a fingerprint without offering it: is the URL known, either seen or still waiting?
 //!
 //! In memory that is one probe. On disk the cache knows recently seen fingerprints. Otherwise the
-//! file of the bucket is searched by interpolation, window by window (fingerprints are uniformly
-//! distributed, so the first guess is nearly always right), and then the keys of the round and of
-//! the batch are scanned, block by block. Data that a job has can't be searched: the answer comes
-//! when the job is done.
+//! In memory a look-up is one probe of a table. On disk the cache knows recently seen fingerprints.
+//! Otherwise the file of the bucket is searched by interpolation, window by window (fingerprints
+//! are uniformly distributed, so the first guess is nearly always right), and then the keys of the
+//! waiting URLs (those being merged, and those of the next batch) are scanned, block by block. Data
+//! that a job has can't be searched: the answer comes when the job is done.
 //!
 //! Laws: the answer is that of an offer made now (tested against the model in `tests.rs`); a call
 //! does about the granted amount of work; a damaged file is an error with its name and offset.
@@ -22,8 +23,8 @@ use crate::url::Fingerprint;
 #[derive(Clone, Copy, Debug)]
 pub struct Lookup {
     key: u64,
-    /// What was searched so far, valid for this epoch: whether the file of the bucket was, and the
-    /// number of blocks of keys.
+    /// What was searched so far, valid only as long as `epoch` is unchanged. This field is true
+    /// once the file of the bucket was searched; `scanned` is the number of blocks of keys.
     is_in_no_file: bool,
     scanned: usize,
     epoch: u64,
@@ -32,17 +33,18 @@ pub struct Lookup {
 /// The state of a look-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// The fingerprint was offered, or is in a bucket.
+    /// The fingerprint was offered before; the URL is known.
     Known,
-    /// The fingerprint would be new.
+    /// The fingerprint was never offered; the URL would be new.
     New,
-    /// The granted work is done: call again.
+    /// More work is needed than one call may do: call again.
     More,
-    /// A job has the data: call again when it is done.
+    /// A job has the data to search: call again when the job is done.
     Busy,
 }
 
-/// The number of bytes read of a bucket's file at once; the longest frame fits in twice.
+/// The number of bytes of a bucket's file that are read at once. A window holds two frames of
+/// maximum length.
 const WINDOW_BYTES: usize = 80 << 10;
 /// The number of interpolations before the search continues by bisection.
 const GUESSES: u32 = 3;
@@ -55,8 +57,8 @@ impl Lookup {
 }
 
 impl Seen {
-    /// Continues a look-up. Returns its state and the units of work done, at most about `units_max`
-    /// and one window of a file.
+    /// Continues a look-up. Returns its state and the number of units of work done. That is at most
+    /// about `units_max`, plus one window of a file.
     ///
     /// # Errors
     /// Returns an error of the disk, or the damage of a bucket.
@@ -114,17 +116,18 @@ impl Seen {
     }
 }
 
-/// The data that a job has.
+/// The data that is with a job, and can't be searched meanwhile.
 #[derive(Debug, Default)]
 pub(super) struct JobData {
-    /// The bucket that the job creates.
+    /// The number of the bucket that the job creates; `None` if it creates none.
     bucket: Option<usize>,
-    /// How often keys were handed to a job or came back.
+    /// The number of times that keys were handed to a job or returned by it.
     epoch: u64,
 }
 
 impl JobData {
-    /// Records that a job begins or is done: keys have moved, so look-ups start again.
+    /// Records that a job begins (`task`) or is done (`None`). Keys have moved, so look-ups in
+    /// progress start again.
     pub(super) fn set_task(&mut self, task: Option<&Task>) {
         let bucket = match task {
             Some(Task::Create(creation)) => Some(creation.number),
@@ -136,23 +139,24 @@ impl JobData {
     }
 }
 
-/// The search for a key in the file of a bucket.
+/// The search for a key in the file of one bucket.
 struct Search {
     name: String,
     key: u64,
-    /// The first byte of a frame that may contain the key, and the lowest key that may be there.
+    /// The lower bound of the search: the offset of a frame that may contain the key, and the
+    /// lowest key that may be in it.
     low: (u64, u64),
-    /// No frame from this offset on contains the key, because it begins with this key or a higher
-    /// one.
+    /// The upper bound of the search: an offset, and a key above the searched one. All keys from
+    /// this offset on are at least this key.
     high: (u64, u128),
     end: u64,
     read_bytes: usize,
 }
 
-/// The result of reading a window.
+/// The result of reading one window of the file.
 enum Step {
     Found(bool),
-    /// Continue between the new low and high.
+    /// Continue between the new bounds.
     On,
 }
 
@@ -190,7 +194,7 @@ impl Search {
             self.read_bytes += wanted;
             match self.look(start, &bytes[..wanted]).map_err(|(at, flaw)| self.damage(at, flaw))? {
                 Step::Found(is_in) => return Ok(is_in),
-                // If the window began at a frame, the bounds have moved. Otherwise the frame is
+                // If a frame began in the window, the bounds have moved. Otherwise the frame is
                 // read from its first byte in the end.
                 Step::On => {}
             }
@@ -198,7 +202,7 @@ impl Search {
         Ok(false)
     }
 
-    /// Returns where to read: somewhat before the expected position of the key.
+    /// Returns the offset at which to read: somewhat before the expected position of the key.
     fn start(&self, guess: u32) -> u64 {
         let ((low, first), (high, next)) = (self.low, self.high);
         let (bytes, window) = (high - low, WINDOW_BYTES as u64);
@@ -215,10 +219,11 @@ impl Search {
         low + offset.saturating_sub(window / 2).min(bytes - window)
     }
 
-    /// Searches a window of the file; its frames are found by their checksums.
+    /// Searches for the key in a window of the file, `bytes`, which begins at the offset `start`.
+    /// The frames in it are found by their checksums.
     fn look(&mut self, start: u64, bytes: &[u8]) -> Result<Step, (u64, Flaw)> {
         let mut at = if start == self.low.0 { 0 } else { first_frame(bytes) };
-        // The last frame that begins with the key or a lower one.
+        // The last frame whose first key is not above the searched key.
         let (mut last, mut is_end) = (None, false);
         let first = at;
         while let Ok((frame, len)) = frame::parse(&bytes[at..], start + at as u64) {
@@ -238,7 +243,8 @@ impl Search {
             at += len;
         }
         let Some((at, len)) = last else {
-            // The first frame must be complete, because a window holds the longest one.
+            // The first frame must be complete in the window, because a window holds the longest
+            // frame.
             if start == self.low.0 && !is_end {
                 return Err((start, Flaw::Senseless));
             }
@@ -256,8 +262,8 @@ impl Search {
         Ok(Step::On)
     }
 
-    /// Narrows the bounds after a window without a frame: it is at the end of the file, or in a
-    /// damaged part.
+    /// Narrows the bounds after a window that had no complete frame, because it was at the end of
+    /// the file or in a damaged part.
     fn narrow(&mut self, start: u64) -> Step {
         self.high.0 = self.high.0.min(start.max(self.low.0 + 1));
         Step::On
@@ -268,8 +274,8 @@ impl Search {
     }
 }
 
-/// Returns the offset of the first complete frame in bytes from the middle of a file; their end if
-/// there is none.
+/// Returns the offset of the first complete frame in `bytes`, which were read from the middle of a
+/// file. Returns the length of `bytes` if there is none.
 fn first_frame(bytes: &[u8]) -> usize {
     let is_whole = |at: &usize| {
         let may_be = bucket::may_begin(&bytes[*at..]);

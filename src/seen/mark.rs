@@ -24,11 +24,10 @@ use crate::ground::disk::{self, Disk};
 use crate::ground::frame::{self, Damage, Flaw, Mark, Role};
 
 impl Seen {
-    /// Returns the state at this moment, which must be quiet ([`Seen::is_quiet`]). Writes all logs
-    /// first.
+    /// Returns the state of the seen-set at this moment, which must be quiet ([`Seen::is_quiet`]).
+    /// Writes all logs to disk first.
     ///
-    /// # Errors
-    /// Returns the error of a full disk; then nothing has changed.
+    /// Returns the error of a full disk; the seen-set is then unchanged.
     pub fn mark(&mut self, disk: &mut dyn Disk) -> Result<Mark, disk::Error> {
         assert!(self.is_quiet(), "a mark is asked for when nothing is on its way");
         assert!(self.settings.crawl.is_some(), "only a crawl that is kept is marked");
@@ -51,8 +50,8 @@ impl Seen {
         Ok(mark)
     }
 
-    /// Reports that the last mark is durable. Returns the names of files that are not needed any
-    /// more, for the caller to remove in a job of its own.
+    /// Reports that the last mark is durable. Returns the names of files that are no longer needed,
+    /// for the caller to remove in a job of its own.
     pub fn on_durable(&mut self) -> Vec<String> {
         self.files.on_durable();
         self.files.removable()
@@ -111,7 +110,7 @@ impl Seen {
     }
 }
 
-/// A decoded state.
+/// A decoded mark.
 struct State {
     serial: u64,
     totals: Totals,
@@ -119,18 +118,18 @@ struct State {
     waiting: Option<Records>,
 }
 
-/// Where the fingerprints are.
+/// Where the fingerprints of a mark are stored.
 enum Kept {
     Nothing,
     Keys(Records),
     Buckets(Vec<Option<Bucket>>),
 }
 
-/// A file of records.
+/// A file of records that a mark names.
 struct Records {
     name: String,
     bytes: u64,
-    /// The number of keys or URLs.
+    /// The number of records, which are keys or URLs.
     count: u64,
 }
 
@@ -163,7 +162,7 @@ impl State {
         Ok(Self { serial, totals, known, waiting })
     }
 
-    /// Returns the names of its files, and their lengths at the mark.
+    /// Returns the names of the files that this mark needs, and their lengths in bytes at the mark.
     fn names(&self) -> Vec<(String, u64)> {
         let of = |records: &Records| (records.name.clone(), records.bytes);
         let mut names: Vec<_> = self.waiting.iter().map(of).collect();
@@ -186,7 +185,8 @@ impl Records {
     }
 }
 
-/// Decodes a counter; its limit of 48 bits leaves room to count on.
+/// Decodes a counter. A value of more than 48 bits is refused, so that the counter can't overflow
+/// later.
 fn counter(take: &mut Take<'_>) -> Result<u64, Short> {
     take.varint().and_then(|number| if number >> 48 == 0 { Ok(number) } else { Err(Short) })
 }
@@ -226,14 +226,14 @@ fn take_buckets(take: &mut Take<'_>) -> Result<Vec<Option<Bucket>>, Short> {
     Ok(buckets)
 }
 
-/// Returns the names and lengths of buckets.
+/// Returns the names of the files of all buckets, and their lengths in bytes.
 fn files_of(buckets: &[Option<Bucket>]) -> impl Iterator<Item = (String, u64)> {
     let there = buckets.iter().enumerate();
     let there = there.filter_map(|(number, bucket)| bucket.map(|bucket| (number, bucket)));
     there.map(|(number, bucket)| (bucket::name(number, bucket.serial), bucket.bytes))
 }
 
-/// Truncates a file to its length at the mark.
+/// Truncates a file to `len` bytes, its length at the mark.
 fn cut(name: &str, len: u64, disk: &mut dyn Disk) -> Result<(), frame::Error> {
     let have = disk.len(name)?.unwrap_or(0);
     if have < len {
@@ -245,7 +245,7 @@ fn cut(name: &str, len: u64, disk: &mut dyn Disk) -> Result<(), frame::Error> {
     Ok(())
 }
 
-/// Reads the keys of a file into a table, which exceeds its budget if they don't fit.
+/// Reads the keys of a file into a table. The table exceeds its memory budget if they don't fit.
 fn read_keys(
     keys: &Records,
     bytes_max: usize,
@@ -277,7 +277,7 @@ fn read_keys(
     Ok(table)
 }
 
-/// Adds a key, beyond the budget of the table if needed; returns false if it was in the table.
+/// Adds a key to the table, even beyond its memory budget. Returns false if it was there already.
 fn put(table: &mut Table, key: u64) -> bool {
     let put = table.insert(key);
     if put != Insertion::Full {
@@ -287,7 +287,7 @@ fn put(table: &mut Table, key: u64) -> bool {
     table.insert(key) == Insertion::New
 }
 
-/// Fills a batch with the keys of its log.
+/// Fills a batch with the keys in the log of waiting URLs.
 fn read_waiting(
     waiting: &Records,
     batch: &mut Batch,

@@ -16,16 +16,17 @@ use super::table::Segment;
 use crate::ground::disk::Disk;
 use crate::ground::frame;
 
-/// Creates a bucket from keys that were in memory, none of which needs an answer.
+/// A task for a job: creates a bucket from keys that were in memory. All of them are known, so none
+/// needs an answer.
 #[derive(Debug)]
 pub(super) struct Creation {
     /// The number of the bucket.
     pub(super) number: usize,
-    /// The serial of the new file.
+    /// The serial number in the name of the new file.
     pub(super) serial: u64,
     /// The table segments that contain the keys.
     pub(super) segments: Vec<Segment>,
-    /// The result.
+    /// The new bucket, once the task is done; `None` before.
     pub(super) new: Option<Bucket>,
 }
 
@@ -44,46 +45,47 @@ impl Creation {
     }
 }
 
-/// Tests the entries of one bucket, and merges the new ones into it.
+/// A task for a job: tests which of the waiting keys of one bucket are new, and merges the new ones
+/// into the bucket.
 #[derive(Debug)]
 pub(super) struct Merging {
     /// The number of the bucket.
     pub(super) number: usize,
-    /// The serial of the new file.
+    /// The serial number in the name of the new file.
     pub(super) serial: u64,
-    /// The old bucket, if there is one.
+    /// The old bucket; `None` if there is none yet.
     pub(super) old: Option<Bucket>,
-    /// The keys of the waiting URLs.
+    /// The keys of the waiting URLs of this bucket.
     pub(super) part: Part,
-    /// The number of keys that may be admitted.
+    /// The maximum number of new keys to add to the bucket.
     pub(super) room: u64,
-    /// The result.
+    /// The result, once the task is done.
     pub(super) merged: Merged,
 }
 
 /// The result of a merge.
 #[derive(Debug, Default)]
 pub(super) struct Merged {
-    /// The new bucket; `None` if no entry was new and the old one stays.
+    /// The new bucket; `None` if no key was new, so that the old bucket stays.
     pub(super) new: Option<Bucket>,
-    /// A bit for each waiting URL, set if it is new; and the number of new ones.
+    /// A bit for each waiting URL, set if the URL is new. The next field is the number of set bits.
     pub(super) firsts: Bits,
     pub(super) admitted: usize,
-    /// The number of keys that exceeded the limit.
+    /// The number of new keys that were discarded because they exceeded the limit.
     pub(super) dropped: u64,
-    /// The number of bytes read of the old bucket.
+    /// The number of bytes that were read of the old bucket.
     pub(super) read_bytes: u64,
 }
 
-/// If there are more than this many old keys for each entry, it pays to test first whether any
-/// entry is new.
+/// The number of old keys for each waiting key above which it saves time to test first whether any
+/// waiting key is new.
 const SPARSE: u64 = 64;
 
-/// The number of old keys copied at a time between two entries.
+/// The number of old keys that are copied at a time while waiting keys are among them.
 const STRIDE: usize = 8;
-/// The number of old keys copied at a time if all of them precede the next entry.
+/// The number of old keys that are copied at a time if all of them precede the next waiting key.
 const LEAP: usize = 64;
-/// The number of keys written at a time after the last old one.
+/// The maximum number of new keys that are written at a time after the last old key.
 const OWN_KEYS_MAX: usize = 4_096;
 
 impl Merging {
@@ -120,7 +122,7 @@ impl Merging {
         Ok(())
     }
 
-    /// Removes the entries that the old bucket contains, without writing anything.
+    /// Removes the waiting keys that the old bucket contains; writes nothing.
     fn drop_known(
         &mut self,
         entries: &mut Sorted,
@@ -145,12 +147,14 @@ impl Merging {
     }
 }
 
-/// The entries that are being merged into a bucket.
+/// The sorted keys of waiting URLs that are being merged into a bucket.
 struct Stream<'a> {
-    /// The remaining keys, each once, and their indices in the part.
+    /// The keys that are not merged yet, each once. The next field contains, for each of them, the
+    /// index of its first URL.
     keys: &'a [u64],
     indices: &'a [u32],
-    /// A bit for each URL that is new, and their number so far.
+    /// A bit for each waiting URL, set if it is new. The next field is the number of set bits so
+    /// far.
     firsts: Bits,
     admitted: usize,
     room: usize,
@@ -158,28 +162,30 @@ struct Stream<'a> {
 }
 
 impl<'a> Stream<'a> {
-    /// Creates a stream; `len` is the number of keys in the part, duplicates included.
+    /// Creates a stream of these sorted keys. `len` is the number of waiting URLs, duplicates
+    /// included; at most `room` keys are added to the bucket.
     fn new(entries: &'a Sorted, len: usize, room: usize) -> Self {
         let Sorted { keys, indices } = entries;
         Self { keys, indices, firsts: Bits::new(len), admitted: 0, room, dropped: 0 }
     }
 
-    /// Returns how many entries are at most the last key of `old`.
+    /// Returns how many of the remaining keys are at most the last key of `old`.
     fn up_to(&self, old: &[u64]) -> usize {
         let last = old.last().expect("no frame is empty");
         self.keys.partition_point(|key| key <= last)
     }
 
-    /// Merges `old` and all entries up to its last key into `out`; returns the number of keys
-    /// written.
+    /// Merges `old` and all remaining keys up to the last key of `old` into `out`. Returns the
+    /// number of keys written.
     fn merge(&mut self, old: &[u64], out: &mut [u64]) -> usize {
         self.merge_first(self.up_to(old), old, out)
     }
 
-    /// Merges the first `count` entries and `old` into `out`. Many old keys are usually between two
-    /// entries: eight are copied at a time, and the position advances by the number that is less
-    /// than the entry. There is no branch on that comparison, because its result is as good as
-    /// random, and mispredicted branches would cost more than all the rest.
+    /// Merges `old` and the first `count` remaining keys into `out`. Many old keys are usually
+    /// between two of them, so eight old keys are copied at a time, and the position advances by
+    /// the number that is less than the next remaining key. There is no branch on that comparison,
+    /// because its result is as good as random, and mispredicted branches would cost more than all
+    /// the rest.
     fn merge_first(&mut self, count: usize, old: &[u64], out: &mut [u64]) -> usize {
         let (keys, indices) = (&self.keys[..count], &self.indices[..count]);
         (self.keys, self.indices) = (&self.keys[count..], &self.indices[count..]);
@@ -206,7 +212,7 @@ impl<'a> Stream<'a> {
                 out[used] = old[at];
                 (at, used) = (at + 1, used + 1);
             }
-            // A known key is copied later, with the old keys.
+            // A key that the old bucket contains is copied later, with the old keys.
             let new = old.get(at) != Some(&key);
             let admitted = new && self.admitted < self.room;
             out[used] = key;

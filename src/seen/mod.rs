@@ -69,8 +69,8 @@ use table::{Insertion, Table};
 pub struct Settings {
     /// The maximum number of fingerprints, in memory and on disk.
     pub urls_max: usize,
-    /// The memory for fingerprints in bytes: for all of them while they fit, then for those of a
-    /// batch.
+    /// The memory for fingerprints, in bytes. While all fingerprints fit into it, it holds all of
+    /// them; after that it holds those of a batch.
     pub memory_bytes: usize,
     /// The base-2 logarithm of the number of cache entries, used once fingerprints are on disk; 0
     /// for no cache.
@@ -86,69 +86,72 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Returns the size of the table in bytes: an eighth is left for data that is being written and
-    /// sorted.
+    /// Returns the maximum size of the table in bytes. An eighth of the memory is left for data
+    /// that is being written and sorted.
     fn table_bytes(&self) -> usize {
         self.memory_bytes / 8 * 7
     }
 
-    /// Returns the size of a batch that is due, in URLs. A sixteenth more is reserved for the start
-    /// of the next batch.
+    /// Returns the number of URLs at which a batch is merged. Memory for a sixteenth more is
+    /// reserved, for the start of the next batch.
     fn batch_urls(&self) -> usize {
         let urls = self.memory_bytes / 8 * 6 / ENTRY_BYTES;
         urls.clamp(1, u32::MAX as usize / 2)
     }
 }
 
-/// All seen fingerprints, URLs that wait for their test, and new URLs that wait to be taken.
+/// The seen-set: all seen fingerprints, URLs that wait for the test whether they are new, and new
+/// URLs that wait to be taken.
 #[derive(Debug)]
 pub struct Seen {
     settings: Settings,
     known: Known,
-    /// The number of known fingerprints: of URLs that came out, or will.
+    /// The number of known fingerprints: those of URLs that came out as new, or will.
     len: usize,
-    /// Created when memory is full, if it is enabled.
+    /// The cache of recently seen fingerprints. It is created when memory is full, unless the
+    /// settings disable it.
     cache: Option<Cache>,
-    /// URLs that wait for the next round; never empty.
+    /// The URLs that wait for the next round of merges; `None` instead of an empty batch.
     batch: Option<Batch>,
     round: Option<Round>,
     fresh: Fresh,
     files: Files,
     /// Whether a job is running.
     is_working: bool,
-    /// Whether that job has the tail of a log.
+    /// True if the running job has the tail of a log.
     is_writing: bool,
-    /// The task of a job that failed.
+    /// The task of a job that failed, to be run again.
     failed: Option<Box<Task>>,
-    /// Which keys a job has.
+    /// The data that is with a job, for look-ups.
     job_data: lookup::JobData,
     held: bool,
     hastened: bool,
     totals: Totals,
 }
 
-/// Where the fingerprints are.
+/// Where the known fingerprints are stored.
 #[derive(Debug)]
 enum Known {
-    /// All are in a table.
+    /// All fingerprints are in a table in memory.
     Memory(Memory),
-    /// The table is being converted to buckets.
+    /// The fingerprints are being moved from the table in memory to buckets on disk.
     Moving {
         table: Table,
         buckets: Vec<Option<Bucket>>,
-        /// The file of the table's keys, which is removed when the conversion is done.
+        /// The file with the keys of the table, which is removed when all of them are moved.
         log: Option<Log>,
     },
-    /// All are in buckets.
+    /// All fingerprints are in buckets on disk.
     Disk(Vec<Option<Bucket>>),
 }
 
 #[derive(Debug)]
 struct Memory {
     table: Table,
-    /// The same keys in order of arrival, if the crawl is kept on disk; created with the first key.
+    /// The log with the keys of the table in order of arrival; it is created with the first key.
+    /// `None` before, and if no disk is used.
     log: Option<Log>,
-    /// Whether a key did not fit.
+    /// True once a key did not fit into the table.
     is_full: bool,
 }
 
@@ -157,13 +160,13 @@ struct Memory {
 pub struct Totals {
     /// The number of known fingerprints.
     pub known: u64,
-    /// How many of them are only on disk.
+    /// The number of known fingerprints that are only on disk.
     pub on_disk: u64,
-    /// The number of URLs that wait for their test, duplicates included.
+    /// The number of URLs that wait for the test whether they are new, duplicates included.
     pub waiting: u64,
     /// The number of URLs offered.
     pub checks: u64,
-    /// How many of them the cache found to be duplicates.
+    /// The number of offered URLs that the cache found to be duplicates.
     pub hits: u64,
     /// The number of URLs dropped because a cap was reached.
     pub dropped: u64,
@@ -242,7 +245,8 @@ impl Seen {
         self.defer(key, write);
     }
 
-    /// Takes the bytes of the next new URL. If there are none, a job may bring more.
+    /// Takes the bytes of the next new URL. Returns `None` if there is none now; a job may bring
+    /// more.
     pub fn fresh(&mut self) -> Option<&[u8]> {
         self.fresh.next()
     }
@@ -252,18 +256,19 @@ impl Seen {
         !self.fresh.is_dry()
     }
 
-    /// Reports that the frontier runs dry: the waiting URLs are merged now, and come out as early
-    /// as possible.
+    /// Reports that the frontier runs dry. The waiting URLs are then merged now, and the new ones
+    /// come out as early as possible.
     pub fn hasten(&mut self) {
         self.hastened |= self.batch.is_some() || self.round.is_some();
     }
 
-    /// Stops new rounds of merges, because a checkpoint is requested, or allows them again.
+    /// Stops new rounds of merges if `held` is true, because a checkpoint is requested; allows them
+    /// again if it is false.
     pub fn hold(&mut self, held: bool) {
         self.held = held;
     }
 
-    /// Writes all logs, except what a job has.
+    /// Writes all logs to disk, except what a job has.
     ///
     /// # Errors
     /// Returns an error of the disk, such as a full one. Nothing is lost or doubled: call again.
@@ -309,11 +314,11 @@ impl Seen {
         Ok(Some(SeenJob { disk: disk.handle(), crawl, removable, tails, task }))
     }
 
-    /// Processes the result of a job.
+    /// Processes the result of a job that [`Seen::job`] returned.
     ///
     /// # Errors
-    /// After an error of the disk [`Seen::job`] returns the job again, and the crawl can continue
-    /// if the disk can. After damage it can't.
+    /// After an error of the disk, [`Seen::job`] returns the same job again, so the crawl can
+    /// continue if the disk recovers. After damage of a file the crawl can't continue.
     pub fn worked(&mut self, done: SeenDone) -> Result<(), frame::Error> {
         (self.is_working, self.is_writing) = (false, false);
         let SeenDone { removable, remove_error, tails, task, result } = done;
@@ -356,9 +361,9 @@ impl Seen {
     /// Returns whether more URLs wait than there is memory for: the caller should hold back offers
     /// until jobs and the disk have caught up.
     pub fn is_overloaded(&self) -> bool {
-        // Of 32 shares of the memory the table has 28, and what waits after it one, until the table
-        // is converted. The rest is for jobs (the keys of a bucket in two orders), and for the
-        // overhead of the allocator.
+        // The memory is divided into 32 shares. The table has 28 of them, and the URLs that wait
+        // until the table is converted have one. The rest is for jobs (the keys of a bucket in two
+        // orders), and for the overhead of the allocator.
         let share = self.settings.memory_bytes / 32;
         let (known_bytes, most) = match &self.known {
             Known::Memory(memory) => {
@@ -401,13 +406,13 @@ impl Seen {
         self.len >= self.settings.urls_max || memory && self.settings.crawl.is_none()
     }
 
-    /// Returns the number of URLs dropped because of that: new ones, and with buckets on disk all
-    /// that are not in the cache.
+    /// Returns the number of URLs dropped because a cap was reached. These are new URLs and, once
+    /// the fingerprints are on disk, all URLs that are not in the cache.
     pub fn dropped(&self) -> u64 {
         self.totals.dropped
     }
 
-    /// Returns the counters.
+    /// Returns the counters of the seen-set.
     pub fn totals(&self) -> Totals {
         let known = self.len as u64;
         let on_disk = match &self.known {
@@ -419,7 +424,7 @@ impl Seen {
         Totals { known, on_disk, waiting, ..self.totals }
     }
 
-    /// Returns the logs of the table, the round and the batch, as far as they exist.
+    /// Returns the logs of the table, the current round and the batch, as far as they exist.
     fn logs(&mut self) -> impl Iterator<Item = &mut Log> {
         let keys = match &mut self.known {
             Known::Memory(memory) => memory.log.as_mut(),
@@ -430,8 +435,9 @@ impl Seen {
         [keys, round, batch].into_iter().flatten()
     }
 
-    /// Returns the tails that the next job must write: what the round will read, and long ones.
-    /// While held, no other tails are handed out.
+    /// Returns the tails of logs that the next job must write: those of the log that the round will
+    /// read, and long ones. While new rounds are stopped ([`Seen::hold`]), no other tails are
+    /// handed out.
     fn tails(&mut self, has_task: bool) -> Vec<Tail> {
         let mut tails = Vec::new();
         if let Some(round) = &mut self.round {
@@ -447,7 +453,7 @@ impl Seen {
         self.batch.as_ref().map_or(0, Batch::len)
     }
 
-    /// Admits a new URL whose fingerprint was added to the table.
+    /// Lets a new URL, whose fingerprint was added to the table, come out.
     fn admit(&mut self, key: u64, write: impl FnOnce(&mut Vec<u8>)) {
         self.len += 1;
         log::push_body(&mut self.fresh.bytes, write);
@@ -461,7 +467,7 @@ impl Seen {
         log.add_key(key);
     }
 
-    /// Reports that memory is full: new URLs wait for the disk from now on.
+    /// Records that memory is full: from now on URLs wait for the test on disk.
     fn overflow(&mut self) {
         if let Known::Memory(memory) = &mut self.known {
             memory.is_full = true;
@@ -472,7 +478,7 @@ impl Seen {
         }
     }
 
-    /// Adds an offer to the batch, unless the cache knows it.
+    /// Adds an offered URL to the batch, unless its key is in the cache.
     fn defer(&mut self, key: u64, write: impl FnOnce(&mut Vec<u8>)) {
         if self.cache.as_mut().is_some_and(|cache| cache.touch(key)) {
             self.totals.hits += 1;
@@ -487,7 +493,7 @@ impl Seen {
         batch.push(key, write);
     }
 
-    /// Returns whether the table is to be converted, or a round to begin.
+    /// Returns whether the table must be moved to disk, or a round of merges must begin.
     fn is_due(&self) -> bool {
         let idle = !self.held && self.round.is_none();
         idle && match &self.known {
@@ -500,7 +506,7 @@ impl Seen {
         }
     }
 
-    /// Begins what is due.
+    /// Begins to move the table to disk, or begins a round of merges.
     fn begin(&mut self, disk: &mut dyn Disk) -> Result<(), disk::Error> {
         self.files.sweep(disk)?;
         match &mut self.known {
@@ -515,7 +521,8 @@ impl Seen {
         Ok(())
     }
 
-    /// Returns the task that converts the next part of the table to a bucket.
+    /// Returns the task that moves the next part of the table to a bucket; `None` if all parts are
+    /// moved.
     fn next_bucket(&mut self) -> Option<Task> {
         let Known::Moving { table, buckets, log } = &mut self.known else { return None };
         while buckets.len() < BUCKETS {
@@ -534,7 +541,7 @@ impl Seen {
         None
     }
 
-    /// Returns the next task of the round.
+    /// Returns the next task of the current round; `None` if there is none to do now.
     fn next_step(&mut self) -> Option<Task> {
         match self.round.as_mut()?.step(self.hastened, self.fresh.spare()) {
             Step::Wait => None,
@@ -572,7 +579,7 @@ impl Seen {
         self.round.as_mut().expect("it is merged for a round").merged(merging);
     }
 
-    /// Ends the round if nothing is left to do.
+    /// Ends the current round if nothing is left to do in it.
     fn end_round(&mut self) {
         if self.round.as_ref().is_some_and(Round::is_over) {
             let round = self.round.take().expect("it is over");
@@ -584,7 +591,7 @@ impl Seen {
 
 /// The number of fingerprints to prefetch at once: more reads than a core can have in flight.
 pub const AHEAD: usize = 32;
-/// Waiting data below this size never holds back offers, in bytes.
+/// The size up to which waiting data never holds back offers, in bytes.
 const OVERLOAD_BYTES_MIN: usize = 1 << 20;
 
 fn keys_of(buckets: &[Option<Bucket>]) -> u64 {

@@ -1,4 +1,5 @@
-//! A round: merges the buckets of a batch one by one, then extracts its new URLs from the log.
+//! A round: merges the keys of a batch into the buckets on disk one by one, then extracts the new
+//! URLs of the batch from its log.
 //!
 //! A merge returns a bit for each key of its bucket that says whether the URL is new. Reading the
 //! log from its start gives the new URLs in order of arrival: the key of a record determines its
@@ -16,16 +17,17 @@ use super::merge::Merging;
 use crate::ground::disk::Disk;
 use crate::ground::frame::{self, Flaw, Frame, Role};
 
-/// The rest of a batch that is being processed.
+/// A batch whose keys are being merged into the buckets.
 #[derive(Debug)]
 pub(super) struct Round {
-    /// The log of the URLs; what isn't written yet is written by the next job.
+    /// The log with the bytes of the batch's URLs. The part that isn't written yet is written by
+    /// the next job.
     pub(super) log: Log,
-    /// The keys by bucket; empty for merged buckets.
+    /// The keys of each bucket; empty for buckets that are merged.
     parts: Vec<Part>,
-    /// The new URLs that are still in the log.
+    /// The new URLs that are still to be extracted from the log.
     waiting: Firsts,
-    /// The position up to which the log has been read.
+    /// The position up to which the log has been read; `None` before the first read.
     reading: Option<Cursor>,
     /// The number of bytes read and written since URLs were last extracted.
     moved_bytes: u64,
@@ -34,16 +36,16 @@ pub(super) struct Round {
 /// The next step of a round.
 #[derive(Debug)]
 pub(super) enum Step {
-    /// Merge the next bucket with keys: its number and its keys.
+    /// Merge a bucket: its number, and the keys to merge into it.
     Merge(usize, Part),
-    /// Continue to read the log.
+    /// Continue to read the log, with this task.
     Read(Reading),
-    /// Wait until the new URLs are taken.
+    /// Wait until the caller has taken the extracted URLs.
     Wait,
 }
 
 impl Round {
-    /// Begins a round.
+    /// Begins a round with a full batch.
     pub(super) fn new(mut batch: Batch) -> Self {
         batch.log.close_frame();
         Self {
@@ -55,8 +57,9 @@ impl Round {
         }
     }
 
-    /// Returns the next step. `spare` is memory for new URLs, which is only available once the last
-    /// ones were taken.
+    /// Returns the next step. `hastened` is true if new URLs are wanted before all buckets are
+    /// merged. `spare` is memory for new URLs; it is `None` until the last extracted ones were
+    /// taken.
     pub(super) fn step(&mut self, hastened: bool, spare: Option<&mut Vec<u8>>) -> Step {
         let early = hastened && self.moved_bytes >= self.log.len();
         let next = self.parts.iter().position(|part| part.len() > 0);
@@ -80,7 +83,7 @@ impl Round {
         }
     }
 
-    /// Records the result of a merge.
+    /// Records the result of merging one bucket.
     pub(super) fn merged(&mut self, merging: &mut Merging) {
         let merged = &mut merging.merged;
         self.waiting.count += merged.admitted;
@@ -101,25 +104,25 @@ impl Round {
         self.waiting.count == 0 && self.parts.iter().all(|part| part.len() == 0)
     }
 
-    /// Returns the keys of one bucket that are not yet merged.
+    /// Returns the keys of one bucket that are not merged yet.
     pub(super) fn part(&self, number: usize) -> &Part {
         &self.parts[number]
     }
 
-    /// Returns the number of keys not yet merged.
+    /// Returns the number of keys that are not merged yet.
     pub(super) fn keys(&self) -> usize {
         self.parts.iter().map(Part::len).sum()
     }
 }
 
-/// A position in a log.
+/// A position in a log file.
 #[derive(Debug)]
 struct Cursor {
-    /// The open file; `None` if it must be opened (again).
+    /// The open log file; `None` if it must be opened (again).
     reader: Option<frame::Reader>,
-    /// The offset of the next frame.
+    /// The offset of the next frame in the log file, in bytes.
     offset: u64,
-    /// The number of records of each bucket that were read.
+    /// The number of records that were read, for each bucket.
     passed: Box<[u32; BUCKETS]>,
 }
 
@@ -129,29 +132,29 @@ impl Default for Cursor {
     }
 }
 
-/// A task: extracts new URLs from a log.
+/// A task for a job: extracts new URLs from a log.
 #[derive(Debug)]
 pub(super) struct Reading {
     log: String,
     log_bytes: u64,
     cursor: Cursor,
     waiting: Firsts,
-    /// The offsets of the new URLs in one frame.
+    /// The offsets in the frame at which the records of new URLs begin.
     starts: Vec<usize>,
-    /// The extracted URLs, each as a length and its bytes.
+    /// The extracted URLs, each as its length and its bytes.
     pub(super) found: Vec<u8>,
-    /// The number of bytes read.
+    /// The number of bytes read from the log.
     pub(super) bytes: u64,
 }
 
-/// The number of extracted bytes at which a task stops.
+/// The number of bytes of extracted URLs at which a task stops.
 const FOUND_BYTES: usize = 1 << 20;
-/// The number of read bytes at which a task stops.
+/// The number of bytes read from the log at which a task stops.
 const READ_BYTES: u64 = 16 << 20;
 
 impl Reading {
-    /// Reads until enough is extracted. On an error nothing is extracted, and the next attempt
-    /// begins at the same position.
+    /// Reads the log until the task has extracted or read enough. On an error nothing is extracted,
+    /// and the next attempt begins at the same position.
     pub(super) fn run(&mut self, crawl: u64, disk: &mut dyn Disk) -> Result<(), frame::Error> {
         self.found.clear();
         self.bytes = 0;
@@ -182,7 +185,7 @@ impl Reading {
         Ok(())
     }
 
-    /// Opens the log, and skips the part that was read before.
+    /// Opens the log file at the position up to which it was read before.
     fn open(&self, crawl: u64, disk: &mut dyn Disk) -> Result<frame::Reader, frame::Error> {
         let end = Some(self.log_bytes);
         let mut reader = frame::Reader::open(&self.log, Role::Pending, crawl, end, disk)?;
@@ -192,8 +195,8 @@ impl Reading {
         Ok(reader)
     }
 
-    /// Extracts the new URLs of a frame. A first loop finds where they begin, without a branch on
-    /// whether a URL is new.
+    /// Extracts the new URLs of one frame; `None` if the frame is invalid. A first loop finds where
+    /// they begin, without a branch on whether a URL is new.
     fn take(&mut self, frame: &Frame<'_>) -> Option<()> {
         let (keys, bodies) = log::take_records(frame)?;
         self.starts.resize(self.starts.len().max(keys.len() + 1), 0);
@@ -224,12 +227,13 @@ fn is_enough(found: &[u8], read_bytes: u64) -> bool {
     found.len() >= FOUND_BYTES || read_bytes >= READ_BYTES
 }
 
-/// The new URLs of a batch, as far as its buckets are merged.
+/// The bits that mark the new URLs of a batch, for the buckets that are merged.
 #[derive(Debug)]
 struct Firsts {
-    /// The bits of each bucket; empty if it is not merged yet, or all its URLs were extracted.
+    /// The bits of each bucket, one for each key. Empty if the bucket is not merged yet, or all its
+    /// new URLs were extracted.
     parts: Vec<Bits>,
-    /// The number of set bits, without those of URLs that were extracted.
+    /// The number of set bits, minus those of URLs that were extracted.
     count: usize,
 }
 
@@ -239,23 +243,23 @@ impl Default for Firsts {
     }
 }
 
-/// One bit for each URL in the part of a bucket.
+/// A bit for each key of one bucket, in order of arrival.
 #[derive(Debug, Default)]
 pub(super) struct Bits(Vec<u64>);
 
 impl Bits {
-    /// Creates `len` bits, all clear.
+    /// Creates `len` bits that are all clear.
     pub(super) fn new(len: usize) -> Self {
         Self(vec![0; len.div_ceil(u64::BITS as usize)])
     }
 
-    /// Returns whether a bit exists and is set.
+    /// Returns whether the bit at `place` exists and is set.
     pub(super) fn has(&self, place: u32) -> bool {
         let word = self.0.get((place / u64::BITS) as usize);
         word.is_some_and(|word| word >> (place % u64::BITS) & 1 == 1)
     }
 
-    /// Sets a bit, if `bit` is true.
+    /// Sets the bit at `place` if `bit` is true.
     pub(super) fn put(&mut self, place: u32, bit: bool) {
         self.0[(place / u64::BITS) as usize] |= u64::from(bit) << (place % u64::BITS);
     }

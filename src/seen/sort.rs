@@ -12,31 +12,32 @@
 use super::batch::BUCKET_BITS;
 use std::ops::Range;
 
-/// Sorted keys, without duplicates.
+/// Sorted keys without duplicates, and where each occurred first.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Sorted {
     /// The fingerprints.
     pub(super) keys: Vec<u64>,
-    /// For each key the index of its first occurrence in the part, in order of arrival.
+    /// For each key, the index of its first occurrence in the input.
     pub(super) indices: Vec<u32>,
 }
 
-/// The average number of keys that share a group after the first pass.
+/// The average number of keys that share a group, that is, the upper bits of the first pass.
 const SHARING: usize = 4;
-/// The maximum number of bits that the first pass sorts by, unless indices need the space.
+/// The maximum number of bits that the first pass sorts by, unless indices need more space in a
+/// word.
 const BITS_MAX: u32 = 20;
-/// Groups of up to this size are sorted by insertion.
+/// The maximum number of keys of a group that is sorted by insertion.
 const FEW: usize = 24;
 
-/// How the rest of a key (above) and its index (below) are packed into a word.
+/// The layout of a word that contains the lower bits of a key (above) and its index (below).
 struct Packing {
-    /// The number of upper bits of a key that its bucket and its group determine; also the maximum
-    /// number of bits of an index.
+    /// The number of upper bits of a key that are known from its bucket and its group. This is also
+    /// the maximum number of bits of an index.
     known_bits: u32,
     group_bits: u32,
 }
 
-/// Returns the keys sorted, each once. All `len` of them belong to one bucket.
+/// Returns the keys sorted and without duplicates. There are `len` keys, all of one bucket.
 pub(super) fn firsts(keys: impl Iterator<Item = u64> + Clone, len: usize) -> Sorted {
     let Some(bucket) = keys.clone().next().map(|key| key >> (u64::BITS - BUCKET_BITS)) else {
         return Sorted::default();
@@ -76,12 +77,12 @@ impl Packing {
     }
 
     fn group(&self, key: u64) -> usize {
-        // In two steps, because a shift by 64 is not allowed.
+        // The shift is done in two steps, because a shift by 64 is not allowed.
         (key << BUCKET_BITS >> 1 >> (u64::BITS - 1 - self.group_bits)) as usize
     }
 
-    /// Unpacks the group in `range` to keys, which begin with `upper`, and indices. Duplicates are
-    /// removed, and the keys after them move up.
+    /// Unpacks the words of one group, in `range`, into keys and indices. `upper` are the known
+    /// upper bits of these keys. Duplicates are removed, and the keys after them move up.
     fn unpack(&self, upper: u64, range: Range<usize>, words: &mut [u64], indices: &mut Vec<u32>) {
         let upper = upper << (u64::BITS - self.known_bits);
         let mask = (1 << self.known_bits) - 1;

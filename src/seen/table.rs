@@ -13,9 +13,10 @@
 /// The number of upper bits of a key that select its segment.
 const SEGMENT_BITS: u32 = 10;
 const SEGMENTS: usize = 1 << SEGMENT_BITS;
-/// The minimum number of slots of a segment that is not empty.
+/// The minimum number of slots of a segment that has any keys.
 const SLOTS_MIN: usize = 8;
-/// The maximum share of used slots: above it, runs of used slots become long.
+/// The maximum share of used slots, as numerator and denominator. Above it, runs of used slots
+/// become long.
 const LOAD: (usize, usize) = (4, 5);
 const SLOT_BYTES: usize = size_of::<u64>();
 
@@ -29,35 +30,35 @@ pub(super) struct Table {
     len: usize,
 }
 
-/// The fingerprints that share their upper bits.
+/// The fingerprints that share their upper bits, in a hash table of their own.
 #[derive(Debug, Default)]
 pub(super) struct Segment {
-    /// The slots; 0 is a free one.
+    /// The slots, each with a fingerprint; 0 marks a free one.
     slots: Box<[u64]>,
     used: usize,
-    /// Whether the key 0 is in the set, which no slot can hold.
+    /// True if the key 0, which no slot can hold, is in the set.
     zero: bool,
 }
 
-/// The result of an insertion.
+/// The result of [`Table::insert`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Insertion {
-    /// The key was in the set already.
+    /// The key was in the table already.
     Known,
     /// The key was added.
     New,
-    /// The key was not added, because it doesn't fit.
+    /// The key was not added, because it doesn't fit into the budget.
     Full,
 }
 
 impl Table {
-    /// Creates an empty table that takes at most so many bytes.
+    /// Creates an empty table that takes at most `bytes_max` bytes.
     pub(super) fn new(bytes_max: usize) -> Self {
         let segments = std::iter::repeat_with(Segment::default).take(SEGMENTS).collect();
         Self { segments, slots: 0, slots_max: bytes_max / SLOT_BYTES, len: 0 }
     }
 
-    /// Reserves memory for so many keys, if they are within the budget.
+    /// Reserves memory for `keys` keys, as far as the budget allows.
     pub(super) fn reserve(&mut self, keys: usize) {
         assert_eq!(self.len, 0, "room is made before there are keys");
         let slots = keys / SEGMENTS * LOAD.1 / LOAD.0 * 17 / 16;
@@ -68,12 +69,12 @@ impl Table {
         self.slots = slots * SEGMENTS;
     }
 
-    /// Changes the budget; all keys stay.
+    /// Changes the budget to `bytes_max` bytes; all keys stay, even if they exceed it.
     pub(super) fn limit(&mut self, bytes_max: usize) {
         self.slots_max = bytes_max / SLOT_BYTES;
     }
 
-    /// Adds a key, if it is missing and fits.
+    /// Adds a key, if it is missing and fits into the budget.
     pub(super) fn insert(&mut self, key: u64) -> Insertion {
         let segment = &mut self.segments[segment_of(key)];
         let Err(place) = segment.find(key) else { return Insertion::Known };
@@ -81,7 +82,8 @@ impl Table {
             Some(place) if !segment.is_crowded() => segment.slots[place] = key,
             None if key == 0 => segment.zero = true,
             _ => {
-                // One share more, because a growing segment is in memory twice.
+                // The divisor is one more than the number of segments, because a growing segment is
+                // in memory twice.
                 let (have, share) = (segment.slots.len(), self.slots_max / (SEGMENTS + 1));
                 let slots = grown(have, share);
                 if self.slots + slots > self.slots_max {
@@ -107,23 +109,23 @@ impl Table {
         std::hint::black_box(keys.map(first).fold(0, |sum, slot| sum ^ slot));
     }
 
-    /// Returns whether a key is in the set.
+    /// Returns whether a key is in the table.
     pub(super) fn contains(&self, key: u64) -> bool {
         self.segments[segment_of(key)].find(key).is_ok()
     }
 
-    /// Returns the number of keys.
+    /// Returns the number of keys in the table.
     pub(super) fn len(&self) -> usize {
         self.len
     }
 
-    /// Returns the size of the slots, in bytes.
+    /// Returns the size of all slots, in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.slots * SLOT_BYTES
     }
 
-    /// Takes out all segments of the keys whose `bits` upper bits are `prefix`; these keys are then
-    /// no longer known.
+    /// Removes and returns all segments whose keys begin with `prefix` in their `bits` upper bits.
+    /// These keys are then no longer in the table.
     pub(super) fn take(&mut self, prefix: usize, bits: u32) -> Vec<Segment> {
         let each = SEGMENTS >> bits;
         let segments = &mut self.segments[prefix * each..][..each];
@@ -134,9 +136,9 @@ impl Table {
     }
 }
 
-/// Returns the number of slots of a segment that grows from `have`. If it would exceed its share of
-/// the budget, it first grows to that share: with uniformly distributed keys, all segments can have
-/// their share.
+/// Returns the new number of slots of a segment that must grow from `have` slots. If it would
+/// exceed its share of the budget, it first grows to that share: with uniformly distributed keys,
+/// all segments can have their share.
 fn grown(have: usize, share: usize) -> usize {
     let more = (have + have / 2).max(SLOTS_MIN);
     if have < share { more.min(share.max(SLOTS_MIN)) } else { more }
@@ -147,18 +149,19 @@ fn segment_of(key: u64) -> usize {
 }
 
 impl Segment {
-    /// Returns the number of keys.
+    /// Returns the number of keys in the segment.
     pub(super) fn len(&self) -> usize {
         self.used + usize::from(self.zero)
     }
 
-    /// Returns the keys, in no order.
+    /// Returns the keys of the segment, in no particular order.
     pub(super) fn keys(&self) -> impl Iterator<Item = u64> + Clone {
         let zero = self.zero.then_some(0);
         zero.into_iter().chain(self.slots.iter().copied().filter(|key| *key != 0))
     }
 
-    /// Returns whether `key` is in the segment; if not, the slot for it, if there are slots.
+    /// Returns `Ok` if `key` is in the segment. Otherwise returns the free slot for the key as the
+    /// error, or `None` if the segment has no slots.
     fn find(&self, key: u64) -> Result<(), Option<usize>> {
         if key == 0 || self.slots.is_empty() {
             return if key == 0 && self.zero { Ok(()) } else { Err(None) };
@@ -176,7 +179,8 @@ impl Segment {
         }
     }
 
-    /// Returns where the search for a key begins. The factor spreads keys that are not random.
+    /// Returns the slot at which the search for a key begins. The factor spreads keys that are not
+    /// random.
     fn home(&self, key: u64) -> usize {
         let mixed = key.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         ((u128::from(mixed) * self.slots.len() as u128) >> u64::BITS) as usize
@@ -186,7 +190,7 @@ impl Segment {
         (self.used + 1) * LOAD.1 > self.slots.len() * LOAD.0
     }
 
-    /// Stores a key that is neither in the segment nor 0, without counting it.
+    /// Stores a key in a free slot, without counting it. The key must not be 0, nor in the segment.
     fn place(&mut self, key: u64) {
         let place = self.find(key).expect_err("it isn't in").expect("there are slots");
         self.slots[place] = key;

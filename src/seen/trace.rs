@@ -30,7 +30,7 @@ use std::fmt;
 const GROUP: u8 = 1;
 /// The length of a page without its links, in bytes.
 const PAGE_BYTES: usize = 20;
-/// The length of a link, in bytes.
+/// The length of an encoded link, in bytes.
 const LINK_BYTES: usize = 12;
 /// The maximum number of links in a frame, which is more than any page may have.
 const LINKS_MAX: usize = (frame::PAYLOAD_BYTES_MAX - PAGE_BYTES) / LINK_BYTES;
@@ -40,11 +40,11 @@ const LINKS_MAX: usize = (frame::PAYLOAD_BYTES_MAX - PAGE_BYTES) / LINK_BYTES;
 pub struct Page {
     /// The time since the crawl began, in microseconds.
     pub time_us: u64,
-    /// The number of its server.
+    /// The number of the server that the page came from.
     pub server: u32,
-    /// The hash of its host.
+    /// The hash of the page's host.
     pub host: u32,
-    /// The number of connections on a visit, that is, of servers crawled in parallel.
+    /// The number of connections that are fetching, that is, of servers crawled in parallel.
     pub busy: u16,
     /// The number of idle connections kept open between visits.
     pub parked: u16,
@@ -55,27 +55,27 @@ pub struct Page {
 pub struct Link {
     /// The fingerprint of the deduplication key of its URL.
     pub fingerprint: Fingerprint,
-    /// The hash of its host.
+    /// The hash of the URL's host.
     pub host: u32,
 }
 
-/// Encodes a trace.
+/// Encodes a trace, page by page.
 #[derive(Debug)]
 pub struct Writer {
     bytes: Vec<u8>,
-    /// The current page and its links.
+    /// The encoded current page with its links.
     group: Vec<u8>,
 }
 
 impl Writer {
-    /// Begins a trace of this crawl.
+    /// Creates a writer for the trace of the crawl with this number.
     pub fn new(crawl: u64) -> Self {
         let mut bytes = Vec::new();
         frame::push_opening(Role::Trace, crawl, &mut bytes);
         Self { bytes, group: Vec::new() }
     }
 
-    /// Begins a page.
+    /// Begins a page; [`Writer::link`] and [`Writer::end`] follow.
     pub fn begin(&mut self, page: &Page) {
         assert!(self.group.is_empty(), "the page before is ended");
         self.group.put_u64(page.time_us);
@@ -85,7 +85,7 @@ impl Writer {
         self.group.put_u16(page.parked);
     }
 
-    /// Adds a link of the page; links that exceed a frame are omitted.
+    /// Adds a link to the current page. Links that exceed the longest frame are omitted.
     pub fn link(&mut self, link: &Link) {
         if self.group.len() < PAGE_BYTES + LINKS_MAX * LINK_BYTES {
             self.group.put_u64(link.fingerprint.0);
@@ -93,27 +93,27 @@ impl Writer {
         }
     }
 
-    /// Ends the page.
+    /// Ends the current page, which is then part of [`Writer::bytes`].
     pub fn end(&mut self) {
         frame::push(GROUP, &self.group, &mut self.bytes);
         self.group.clear();
     }
 
-    /// Returns the complete groups since the last [`Writer::clear`].
+    /// Returns the complete pages since the last [`Writer::clear`], encoded.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Discards the bytes, after they were written.
+    /// Discards the bytes of [`Writer::bytes`], after the caller has written them.
     pub fn clear(&mut self) {
         self.bytes.clear();
     }
 }
 
-/// A decoded group.
+/// A page with its links, decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Group<'a> {
-    /// The page.
+    /// The page without its links.
     pub page: Page,
     links: &'a [u8],
 }
@@ -131,19 +131,19 @@ impl<'a> Group<'a> {
 /// Decodes a trace, in pieces of any length.
 #[derive(Debug, Default)]
 pub struct Reader {
-    /// The bytes that were fed; those before `at` are decoded.
+    /// The bytes given to [`Reader::feed`]. Those before `at` are decoded.
     bytes: Vec<u8>,
     at: usize,
-    /// The offset of `at` in the file.
+    /// The offset in the file of the byte at `at`.
     offset: u64,
 }
 
-/// Why the rest of a file is no valid trace.
+/// The error for a file whose rest is not a valid trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Broken {
     /// The end of the valid part, in bytes from the start of the file.
     pub offset: u64,
-    /// What is wrong there.
+    /// What is wrong at this offset.
     pub flaw: Flaw,
 }
 
@@ -154,18 +154,18 @@ impl fmt::Display for Broken {
 }
 
 impl Reader {
-    /// Adds the next bytes of the file.
+    /// Adds the next bytes of the file to be decoded.
     pub fn feed(&mut self, bytes: &[u8]) {
         self.bytes.drain(..self.at);
         self.at = 0;
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// Returns the next group; `None` if more bytes are needed.
+    /// Returns the next page with its links; `None` if more bytes are needed.
     ///
     /// # Errors
-    /// Returns what is wrong if the next bytes are no group. What follows can't be trusted: all
-    /// further calls fail.
+    /// Returns what is wrong if the next bytes are not a valid page. What follows can't be trusted,
+    /// so all further calls fail.
     pub fn group(&mut self) -> Result<Option<Group<'_>>, Broken> {
         if self.offset == 0 && self.open()?.is_none() {
             return Ok(None);
@@ -185,19 +185,20 @@ impl Reader {
         Ok(Some(group))
     }
 
-    /// Checks that the file may end here.
+    /// Checks that the file is complete after all its bytes were given.
     ///
     /// # Errors
-    /// Returns an error if it doesn't end after a group.
+    /// Returns an error if the file doesn't end after a complete page.
     pub fn end(&self) -> Result<(), Broken> {
         let is_whole = self.at == self.bytes.len() && self.offset > 0;
         if is_whole { Ok(()) } else { Err(Broken { offset: self.offset, flaw: Flaw::Cut }) }
     }
 
-    /// Decodes the opening.
+    /// Decodes the opening of the file; `None` if more bytes are needed.
     fn open(&mut self) -> Result<Option<()>, Broken> {
         let bytes = &self.bytes[self.at..];
-        // Other files are recognized by their first bytes, whatever length those encode.
+        // Files that are no trace are recognized by their first bytes, whatever length those
+        // encode.
         let begins = |flaw| if bytes.len() < frame::OPENING_BYTES { Flaw::Cut } else { flaw };
         let parsed = frame::parse(bytes, 0).map_err(|_| begins(Flaw::Foreign(Role::Trace)));
         let opened =

@@ -8,7 +8,7 @@
 pub(super) struct Bits(Vec<u64>);
 
 impl Bits {
-    /// Creates `len` bits, rounded up to whole words.
+    /// Creates `len` clear bits; `len` is rounded up to whole words.
     pub(super) fn new(len: usize) -> Self {
         Self(vec![0; len.div_ceil(64)])
     }
@@ -33,11 +33,11 @@ impl Bits {
         self.0[to / 64] |= bit << (to % 64);
     }
 
-    /// Returns the first clear bit at or after `from`, and clears the set ones before it. Wraps
-    /// around at `len`, a power of two.
+    /// Returns the first clear bit at or after `from`, and clears the set bits before it. The
+    /// search continues at bit 0 after the last of the `len` bits; `len` is a power of two.
     pub(super) fn sweep(&mut self, from: usize, len: usize) -> usize {
         let mut at = from;
-        // The part of the first word before `from` is read last.
+        // The bits of the first word before `from` are checked last.
         for _ in 0..=self.0.len() {
             let word = &mut self.0[at / 64];
             let (shift, end) = (at % 64, (len - at).min(64 - at % 64));

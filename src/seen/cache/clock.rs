@@ -13,17 +13,17 @@
 
 use super::bits::Bits;
 
-/// The hand and the reference bits.
+/// The hand of the clock and the reference bits.
 #[derive(Clone, Debug)]
 pub(super) struct Clock {
-    /// Whether each entry was hit since the hand passed it.
+    /// One reference bit for each slot: set if the entry was hit since the hand passed it.
     marks: Bits,
     hand: usize,
     capacity: usize,
 }
 
 impl Clock {
-    /// Creates a clock of 2^n slots, all bits clear.
+    /// Creates a clock for `capacity` slots, a power of two, with all reference bits clear.
     pub(super) fn new(capacity: usize) -> Self {
         assert!(capacity.is_power_of_two(), "distances are taken by mask");
         Self { marks: Bits::new(capacity), hand: 0, capacity }
@@ -33,22 +33,22 @@ impl Clock {
         self.marks.set(slot);
     }
 
-    /// Advances the hand past the next slot whose bit is clear, and returns that slot; the bits on
-    /// the way are cleared.
+    /// Advances the hand past the next slot whose bit is clear, and returns that slot. The set bits
+    /// on the way are cleared.
     pub(super) fn next(&mut self) -> usize {
         let slot = self.marks.sweep(self.hand, self.capacity);
         self.hand = (slot + 1) & (self.capacity - 1);
         slot
     }
 
-    /// Records that an entry has moved, with its bit.
+    /// Records that the table moved an entry from one slot to another. Its reference bit moves too.
     pub(super) fn moved(&mut self, from: usize, to: usize) {
         self.marks.shift(from, to);
     }
 
-    /// Records a new entry at `slot`. Right behind the hand it has a full turn to be hit in, and
-    /// starts with a clear bit. Elsewhere the hand is due sooner: the bit adds one turn, and is set
-    /// if that brings the total closer to one turn.
+    /// Records a new entry at `slot`. Right behind the hand the entry has a full turn to be hit in,
+    /// and starts with a clear bit. Elsewhere the hand passes sooner. A set bit gives the entry one
+    /// more turn, and is set if that brings its total time closer to one turn.
     pub(super) fn settled(&mut self, slot: usize) {
         let ahead = slot.wrapping_sub(self.hand) & (self.capacity - 1);
         if ahead < self.capacity / 2 {

@@ -21,26 +21,27 @@
 use super::super::AHEAD;
 use super::bits::Bits;
 
-/// The size of an entry in bits: its word, and whether it is a head.
+/// The size of an entry, in bits: a word, and the bit that says whether the slot is a head.
 pub(super) const ENTRY_BITS: u64 = 64 + 1;
 
-/// The set; it holds at most as many keys as slots.
+/// A set of keys; it holds at most as many keys as it has slots.
 #[derive(Clone, Debug)]
 pub(super) struct Table {
-    /// The words: quotient above, link below.
+    /// One word for each slot: the quotient in the upper bits, the link in the lower bits.
     words: Vec<u64>,
     heads: Bits,
-    /// The mask of the bits of a word that are its link, and of a key that are its home.
+    /// A mask of the lower bits: those of a word that are the link, and those of a key that are its
+    /// home.
     low: u64,
-    /// The number of these bits.
+    /// The number of bits of a link, and of a home.
     low_bits: u32,
     len: usize,
-    /// No slot before this one is vacant, until the table is full.
+    /// The first slot that may be vacant while the table fills; all slots before it are used.
     filled: usize,
 }
 
 impl Table {
-    /// Creates a table for 2^`entries_log2` keys.
+    /// Creates an empty table with 2^`entries_log2` slots.
     pub(super) fn new(entries_log2: u32) -> Self {
         assert!(entries_log2 <= 32, "a table of 2^{entries_log2} entries");
         let capacity = usize::try_from(1_u64 << entries_log2).expect("memory has as many bytes");
@@ -66,13 +67,13 @@ impl Table {
         self.len == self.words.len()
     }
 
-    /// Returns the key of a fingerprint: rotated so that the home is in the low bits, where links
-    /// are. The mapping is one to one.
+    /// Returns the key for a fingerprint: the fingerprint rotated so that the home is in the low
+    /// bits, where links are. Different fingerprints have different keys.
     pub(super) fn key(&self, fingerprint: u64) -> u64 {
         fingerprint.rotate_left(self.low_bits)
     }
 
-    /// Returns the slot of a key.
+    /// Returns the slot of a key; `None` if the key is not in the table.
     pub(super) fn find(&self, key: u64) -> Option<usize> {
         let home = self.home(key);
         if !self.heads.has(home) {
@@ -81,7 +82,7 @@ impl Table {
         let mut slot = home;
         for _ in 0..self.words.len() {
             let word = self.words[slot];
-            // Equal quotients: only the low bits differ.
+            // The quotients are equal if the words differ in the low bits only.
             if word ^ key <= self.low {
                 return Some(slot);
             }
@@ -93,32 +94,32 @@ impl Table {
         unreachable!("circles close");
     }
 
-    /// Adds a missing key; `free` is a vacant slot. Returns the slot of the key. If that is a slot
-    /// that was used, its entry has moved to `free`.
+    /// Adds a missing key; `free` is a vacant slot. Returns the slot in which the key is stored. If
+    /// another entry was in that slot, it has moved to `free`.
     pub(super) fn insert(&mut self, key: u64, free: usize) -> usize {
         self.len += 1;
         let home = self.home(key);
         if self.heads.has(home) {
-            // A. Its list exists: insert it after the head.
+            // A. The list of this home exists: insert the key after the head.
             self.write(free, key, self.next(home));
             self.link(home, free);
             return free;
         }
         if !self.is_vacant(home) {
-            // C. Its list must begin at the home slot, which an alien uses. That may be anywhere in
-            // its own list, and moves to `free`.
+            // C. The list must begin at the home slot, which an alien uses. The alien may be
+            // anywhere in its own list, and moves to `free`.
             let before = self.before(home);
             self.write(free, self.words[home], self.next(home));
             self.link(before, free);
         }
-        // B. It is a list of its own.
+        // B. The home slot is vacant: the key becomes a list of one entry.
         self.write(home, key, home);
         self.heads.set(home);
         home
     }
 
-    /// Removes the entry at `slot`. Returns the slot that is vacant now. If it is another one, its
-    /// entry has moved to `slot`.
+    /// Removes the entry at `slot`. Returns the slot that is vacant now. If it is not `slot`, the
+    /// entry in it has moved to `slot`.
     pub(super) fn remove(&mut self, slot: usize) -> usize {
         self.len -= 1;
         let next = self.next(slot);
@@ -127,12 +128,12 @@ impl Table {
             self.link(self.before(slot), next);
             slot
         } else if next == slot {
-            // D2. A head without others: the list ends.
+            // D2. A head without other entries: the list is empty now.
             self.heads.clear(slot);
             slot
         } else {
-            // D3. A head with others: a list begins at its home slot, so the next entry moves
-            // there, and its slot becomes vacant.
+            // D3. A head with other entries: a list must begin at its home slot, so the next entry
+            // moves there, and the slot of that entry becomes vacant.
             self.write(slot, self.words[next], self.next(next));
             next
         };
@@ -140,8 +141,8 @@ impl Table {
         vacant
     }
 
-    /// Returns a vacant slot of a table that never was full. While a table fills, this reads each
-    /// slot once.
+    /// Returns a vacant slot of a table that has never been full. All calls together read each slot
+    /// once.
     pub(super) fn vacant(&mut self) -> usize {
         while !self.is_vacant(self.filled) {
             self.filled += 1;
@@ -149,8 +150,8 @@ impl Table {
         self.filled
     }
 
-    /// Prefetches what touches of these fingerprints, at most [`AHEAD`], will read first. No read
-    /// depends on another, so the core can have many in flight.
+    /// Prefetches the memory that touches of these fingerprints, at most [`AHEAD`], will read
+    /// first. No read depends on another, so the processor can overlap many of them.
     pub(super) fn fetch(&self, fingerprints: impl Iterator<Item = u64>) {
         let (mut sum, mut nexts, mut count) = (0, [0; AHEAD], 0);
         for (fingerprint, next) in fingerprints.zip(&mut nexts) {
@@ -177,7 +178,8 @@ impl Table {
         slot ^ (self.words[slot] & self.low) as usize
     }
 
-    /// Returns the slot whose link leads to `slot`, by following the list once around.
+    /// Returns the slot whose link leads to `slot`, found by following the circular list once
+    /// around.
     fn before(&self, slot: usize) -> usize {
         let mut before = slot;
         for _ in 0..self.words.len() {
@@ -202,8 +204,8 @@ impl Table {
 
 #[cfg(test)]
 impl Table {
-    /// Returns the fingerprints by slot, or which law is violated where. Follows links only from
-    /// heads, and at most as many as there are slots.
+    /// Returns the fingerprint in each slot (`None` if vacant), or a message that says which law is
+    /// violated where. Follows links only from heads, and at most as many as there are slots.
     pub(super) fn contents(&self) -> Result<Vec<Option<u64>>, String> {
         let mut contents = vec![None; self.capacity()];
         for head in (0..self.capacity()).filter(|slot| self.heads.has(*slot)) {
@@ -235,7 +237,7 @@ impl Table {
         }
     }
 
-    /// Returns the number of allocated bits.
+    /// Returns the number of bits of memory that the table has allocated.
     pub(super) fn allocated_bits(&self) -> u64 {
         64 * self.words.len() as u64 + self.heads.allocated_bits()
     }
