@@ -15,7 +15,7 @@ use memchr::memmem;
 /// The number of bytes at the start of a body that are searched.
 pub const BODY_BYTES: usize = 64 << 10;
 
-/// Fields by which a product declares a challenge: name, value, product.
+/// The fields by which a product declares a challenge: name, value, name of the product.
 const FIELDS: [(&[u8], &[u8], &str); 5] = [
     (b"cf-mitigated", b"challenge", "cloudflare"),
     (b"x-amzn-waf-action", b"challenge", "aws-waf"),
@@ -24,18 +24,19 @@ const FIELDS: [(&[u8], &[u8], &str); 5] = [
     (b"sg-captcha", b"challenge", "siteground"),
 ];
 
-/// Fields whose name alone indicates a challenge, if the reply contains no robots.txt rules: no
-/// page seen with one of them was an ordinary page, but no product documents that.
+/// The fields whose name alone indicates a challenge, if the reply contains no robots.txt rules: no
+/// reply seen with one of them was an ordinary page, but no product documents that.
 const NAMES: [(&[u8], &str); 2] = [(b"x-kpsdk-ct", "kasada"), (b"x-dd-b", "datadome")];
 
-/// Prefixes of the names of cookies that only challenges set.
+/// The prefixes of the names of cookies that only challenges set, each with the product.
 const COOKIES: [(&[u8], &str); 3] = [
     (b"techaro.lol-anubis", "anubis"),
     (b"__cf_chl", "cloudflare"),
     (b"within.website-x-cmd-anubis", "anubis"),
 ];
 
-/// Texts that only challenge pages contain: paths of scripts, and names that the scripts use.
+/// Texts that only challenge pages contain, each with the product: paths of scripts, and names that
+/// the scripts use.
 const SCRIPTS: [(&[u8], &str); 27] = [
     (b"/.within.website/x/cmd/anubis/", "anubis"),
     (b"/.within.website/x/xess/", "anubis"),
@@ -69,10 +70,11 @@ const SCRIPTS: [(&[u8], &str); 27] = [
 
 /// The path of Cloudflare's Turnstile, which also protects single forms on ordinary pages.
 const TURNSTILE: &[u8] = b"challenges.cloudflare.com/turnstile/";
-/// Texts of pages that show Turnstile at once.
+/// Texts of pages that show Turnstile instead of a page.
 const WIDGETS: [&[u8]; 3] = [b"cf-turnstile", b"turnstile.render", b"Just a moment"];
 
-/// Returns the product whose challenge the reply is, if its header fields declare one.
+/// Returns the name of the product whose challenge the reply is, if its header fields declare one;
+/// otherwise `None`.
 pub fn in_head<'a>(mut fields: impl Iterator<Item = (&'a [u8], &'a [u8])>) -> Option<&'static str> {
     fields.find_map(|(name, value)| {
         let says = |known: &&(&[u8], &[u8], &str)| {
@@ -82,8 +84,9 @@ pub fn in_head<'a>(mut fields: impl Iterator<Item = (&'a [u8], &'a [u8])>) -> Op
     })
 }
 
-/// Returns the product whose challenge a reply without robots.txt rules is. It checks the names of
-/// the fields and, if the reply is an HTML page (`html` is its body), its cookies and its text.
+/// Returns the name of the product whose challenge the reply is; `None` if it isn't one. The reply
+/// must not contain robots.txt rules. Checks the names of the header fields and, if the reply is an
+/// HTML page (`html` is its body), its cookies and its text.
 pub fn in_reply<'a>(
     fields: impl Iterator<Item = (&'a [u8], &'a [u8])>,
     html: Option<&[u8]>,
@@ -108,7 +111,7 @@ pub fn in_reply<'a>(
     })
 }
 
-/// Returns whether a page contains a link, as ordinary pages do.
+/// Returns whether the HTML of a page contains a link, as ordinary pages do.
 fn has_link(body: &[u8]) -> bool {
     memchr::memchr_iter(b'<', body).any(
         |place| matches!(body[place + 1..], [b'a' | b'A', next, ..] if next.is_ascii_whitespace()),

@@ -44,14 +44,14 @@ pub enum Coding {
     Gzip,
     /// `deflate`: zlib, or raw deflate as some servers send it.
     Deflate,
-    /// `br`.
+    /// `br`, the coding brotli.
     Brotli,
-    /// `zstd`.
+    /// `zstd`, the coding Zstandard.
     Zstd,
 }
 
 impl Coding {
-    /// All codings.
+    /// All codings that can be decoded.
     pub const ALL: [Self; 4] = [Self::Gzip, Self::Deflate, Self::Brotli, Self::Zstd];
 
     /// Returns the name of the coding in header fields.
@@ -64,7 +64,7 @@ impl Coding {
         }
     }
 
-    /// Returns the coding of that name, in any case.
+    /// Returns the coding with this name, in any case; `None` if it can't be decoded.
     pub fn of(name: &[u8]) -> Option<Self> {
         if name.eq_ignore_ascii_case(b"x-gzip") {
             return Some(Self::Gzip);
@@ -72,8 +72,9 @@ impl Coding {
         Self::ALL.into_iter().find(|coding| name.eq_ignore_ascii_case(coding.name().as_bytes()))
     }
 
-    /// The minimum cost of a byte of input, in units of work. Measured on bodies of nothing but
-    /// empty blocks, metablocks and frames, in ns a byte: deflate 35, zstd 19, brotli 260 to 415.
+    /// Returns the minimum cost of a byte of input, in units of work. Measured on bodies of nothing
+    /// but empty blocks, metablocks and frames, in ns a byte: deflate 35, zstd 19, brotli 260 to
+    /// 415.
     fn in_weight(self) -> usize {
         match self {
             Self::Gzip | Self::Deflate => 8,
@@ -83,7 +84,7 @@ impl Coding {
     }
 }
 
-/// The maximum number of codings of one body.
+/// The maximum number of codings that one body may have.
 pub const CODINGS_MAX: usize = 3;
 
 /// The codings that a Content-Encoding field lists.
@@ -91,13 +92,13 @@ pub const CODINGS_MAX: usize = 3;
 pub struct Codings {
     /// The known codings, in the order in which they were applied; usually none or one.
     pub known: SmallVec<[Coding; CODINGS_MAX]>,
-    /// Whether the field lists unknown names, which are ignored.
+    /// True if the field lists unknown names, which are ignored.
     pub has_unknown: bool,
-    /// Whether there are more than [`CODINGS_MAX`]: such a body is not decoded.
+    /// True if the field lists more than [`CODINGS_MAX`] codings; such a body is not decoded.
     pub too_many: bool,
 }
 
-/// Parses names of codings, listed in the order in which they were applied.
+/// Parses the names of codings, which are listed in the order in which they were applied.
 pub(super) fn parse<'a>(names: impl Iterator<Item = &'a [u8]>) -> Codings {
     let mut codings = Codings::default();
     for name in names {
@@ -114,10 +115,11 @@ pub(super) fn parse<'a>(names: impl Iterator<Item = &'a [u8]>) -> Codings {
     codings
 }
 
-/// Caps on decoding.
+/// The limits on decoding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DecodeLimits {
-    /// The maximum length of a decoded body, in bytes; it also caps each layer of stacked codings.
+    /// The maximum length of a decoded body, in bytes. If codings are stacked, it also limits the
+    /// output of each.
     pub decoded_bytes_max: u64,
 }
 
@@ -130,12 +132,12 @@ impl Default for DecodeLimits {
 /// The result of one call of [`Decoder::decode`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decoded {
-    /// The number of input bytes used, from the front. Bytes after the end of the body count as
-    /// used.
+    /// The number of bytes, from the start of the input, that were used. Bytes after the end of the
+    /// body count as used.
     pub used: usize,
-    /// The units of work done, at all layers. Exceeds the budget by one step at most.
+    /// The units of work done by all stacked codings. It exceeds the budget by one step at most.
     pub work: usize,
-    /// What the caller does next.
+    /// The state of the decoder, which says what the caller must do next.
     pub state: State,
 }
 
@@ -148,9 +150,10 @@ pub enum State {
     Hungry,
     /// The body is complete.
     Done,
-    /// The bytes are damaged, or not in that coding; the text is the reason.
+    /// The bytes are damaged, or not in the coding that was named; the text is the reason.
     Broken(&'static str),
-    /// The body exceeds [`DecodeLimits::decoded_bytes_max`]; that many bytes were written.
+    /// The body exceeds [`DecodeLimits::decoded_bytes_max`]. The bytes up to that limit were
+    /// written.
     TooLarge,
     /// The input ended before the body did.
     CutShort,
@@ -170,43 +173,47 @@ pub struct Decoder {
     /// An inflater kept from an earlier body, so that its tables and window are not allocated
     /// again.
     spare: Option<Box<Inflate>>,
-    /// The final state, once it is reached.
+    /// The final state, once it is reached; `None` before.
     last: Option<State>,
 }
 
 /// The decoder of one coding.
 struct Stage {
-    /// `None` for a body without a coding.
+    /// The coding; `None` for a body without one.
     coding: Option<Coding>,
     codec: Codec,
-    /// The first bytes of the input, which are checked against the label and then decoded.
+    /// The first bytes of the input. They are first checked against the name of the coding, and
+    /// then decoded.
     start: SmallVec<[u8; 4]>,
-    /// How many bytes of `start` are decoded; `None` until the label is checked.
+    /// The number of bytes of `start` that are decoded; `None` until they were checked.
     start_taken: Option<usize>,
     is_mislabelled: bool,
-    /// Output for the next stage, which has used `taken` bytes of it. Empty in the last stage.
+    /// The output for the next stage, of which that stage has used `taken` bytes. Empty in the last
+    /// stage, which writes to the caller's buffer.
     buffer: Vec<u8>,
     taken: usize,
     in_bytes: u64,
     out_bytes: u64,
-    /// The last step filled its output space: there may be more output without input.
+    /// True if the last step filled its output space, so that there may be more output without
+    /// input.
     is_full: bool,
     is_ended: bool,
-    /// Why the stage ended, if not regularly: its own fault, or that of the stage before it. What
-    /// was decoded until then still passes through the stages after it.
+    /// The reason why the stage ended irregularly: a fault of its own, or of the stage before it.
+    /// What was decoded until then still passes through the later stages. `None` if there was no
+    /// fault.
     fault: Option<State>,
 }
 
-/// The input of a stage.
+/// The input of one stage.
 #[derive(Clone, Copy)]
 struct Source<'a> {
     bytes: &'a [u8],
-    /// Whether no more input follows; `fault` is the reason, if the input did not end regularly.
+    /// True if no more input follows. The next field is the reason, if the input ended irregularly.
     is_all: bool,
     fault: Option<State>,
 }
 
-/// The result of one step.
+/// The result of one step of a stage.
 struct Step {
     /// The number of bytes of the source that were used.
     used: usize,
@@ -222,12 +229,12 @@ impl fmt::Debug for Decoder {
 }
 
 impl Decoder {
-    /// Creates a decoder without a body.
+    /// Creates a decoder; [`Decoder::begin`] must be called before it is used.
     pub fn new(limits: DecodeLimits) -> Self {
         Self { limits, stages: SmallVec::new(), spare: None, last: None }
     }
 
-    /// Begins a body to which `codings` were applied in this order.
+    /// Begins a body to which `codings` were applied, in this order.
     pub fn begin(&mut self, codings: &[Coding]) {
         for stage in self.stages.drain(..) {
             if let Codec::Inflate(inflate) = stage.codec {
@@ -244,24 +251,25 @@ impl Decoder {
         }
     }
 
-    /// Returns whether the body is not in a coding that its label names, and was kept as it is.
+    /// Returns whether the current body is not in a coding that Content-Encoding names, and was
+    /// kept as it is.
     pub fn is_mislabelled(&self) -> bool {
         self.stages.iter().any(|stage| stage.is_mislabelled)
     }
 
-    /// Returns whether a checksum or length after the data is wrong, at any layer.
+    /// Returns whether a checksum or length after the data of any coding is wrong.
     pub fn is_sum_wrong(&self) -> bool {
         self.stages.iter().any(|stage| stage.codec.is_sum_wrong())
     }
 
-    /// Returns the number of bytes written of this body.
+    /// Returns the number of decoded bytes of the current body so far.
     pub fn decoded_bytes(&self) -> u64 {
         self.stages.last().map_or(0, |stage| stage.out_bytes)
     }
 
-    /// Decodes `input` and appends the text to `out`, within `budget` units of work (not zero).
-    /// `ended` says that no input will follow. Once a final state is reached, every further call
-    /// returns it.
+    /// Decodes `input` and appends the result to `out`, with a `budget` of so many units of work
+    /// (not zero). `ended` is true if no input will follow. Once a final state is reached, every
+    /// further call returns it.
     ///
     /// # Panics
     /// Panics if no body was begun.
@@ -291,8 +299,9 @@ impl Decoder {
         }
     }
 
-    /// Runs one step of the last stage that can do work; later stages first, so that buffers
-    /// between them are drained before they fill. Returns `None` if all stages wait for input.
+    /// Runs one step of the last stage that can do work. Later stages come first, so that the
+    /// buffers between them are drained before they fill. Returns `None` if all stages wait for
+    /// input.
     fn step_any(
         &mut self,
         input: &[u8],
@@ -348,8 +357,8 @@ impl Stage {
         }
     }
 
-    /// Runs one step from `source` into `target`, or into the stage's own buffer. Returns `None` if
-    /// it waits for input.
+    /// Runs one step of a stage from `source` into `target`, or into the stage's own buffer.
+    /// Returns `None` if the stage waits for input.
     fn step(
         &mut self,
         source: Source<'_>,
@@ -382,7 +391,8 @@ impl Stage {
         step
     }
 
-    /// Collects the bytes that show whether the input is in the coding that its label names.
+    /// Collects the first bytes, which show whether the input is in the coding that
+    /// Content-Encoding names. Returns `None` if more input is needed.
     fn check_label(&mut self, source: Source<'_>) -> Option<Step> {
         let coding = self.coding.expect("without a coding there is no label");
         let used = source.bytes.len().min(label::sniff_bytes(coding) - self.start.len());
@@ -399,7 +409,7 @@ impl Stage {
         Some(Step { used, work: used })
     }
 
-    /// Runs one step of the codec.
+    /// Runs one step of the stage's decoder.
     fn run(
         &mut self,
         source: &[u8],
@@ -412,7 +422,8 @@ impl Stage {
             self.buffer.clear();
             &mut self.buffer
         });
-        // Offer one byte past the cap: a body that fills the cap exactly is not too large.
+        // One byte more than the limit is offered, because a body that fills the limit exactly is
+        // not too large.
         let left = bytes_max - self.out_bytes;
         let room = room.min(STEP_BYTES).min(usize::try_from(left).unwrap_or(usize::MAX - 1) + 1);
         let start = target.len();

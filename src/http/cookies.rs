@@ -27,7 +27,7 @@ pub const JAR_BYTES_MAX: usize = 8_192;
 /// The maximum length of an attribute's value, in bytes (RFC 6265bis 5.6); a longer one is ignored.
 const ATTRIBUTE_BYTES_MAX: usize = 1_024;
 
-/// The cookies of one chain.
+/// The cookies of one chain of redirects.
 #[derive(Clone, Debug, Default)]
 pub struct Jar {
     /// The cookies, in the order in which they were first set.
@@ -38,7 +38,8 @@ pub struct Jar {
 struct Stored {
     name: Box<[u8]>,
     value: Box<[u8]>,
-    /// The host that the cookie is sent to; unless `host_only`, also to the hosts below it.
+    /// The host that the cookie is sent to. Unless `host_only` is true, the cookie is also sent to
+    /// the hosts below it.
     domain: Box<str>,
     host_only: bool,
     path: Box<str>,
@@ -51,14 +52,14 @@ struct Stored {
 pub enum SetOutcome {
     /// The cookie was stored, or an existing cookie was deleted as the field asks.
     Kept,
-    /// The field is malformed, or its host may not set such a cookie.
+    /// The field is malformed, or the host of the URL may not set such a cookie.
     Refused,
     /// The jar is full, or the cookie is too large.
     Full,
 }
 
 impl Jar {
-    /// Processes the value of a `Set-Cookie` field in the reply to `url`.
+    /// Processes the value of one `Set-Cookie` field in the reply to `url`.
     pub fn take(&mut self, field: &[u8], url: UrlRef<'_>, now: UnixTime) -> SetOutcome {
         // Control characters could split the field in two, or end a line.
         if field.iter().any(|byte| byte.is_ascii_control() && *byte != b'\t') {
@@ -98,7 +99,8 @@ impl Jar {
             .iter()
             .filter(|cookie| cookie.matches(url) && !cookie.is_expired(now))
             .collect();
-        // The longest path first; of equal ones the cookie that was set first (RFC 6265bis 5.8.3).
+        // The cookie with the longest path comes first; of equal paths, the cookie that was set
+        // first (RFC 6265bis 5.8.3).
         sent.sort_by_key(|cookie| usize::MAX - cookie.path.len());
         let pairs: Vec<Vec<u8>> = sent.iter().map(|cookie| cookie.pair()).collect();
         (!pairs.is_empty()).then(|| pairs.join(&b"; "[..]))
@@ -115,7 +117,8 @@ impl Jar {
 }
 
 impl Stored {
-    /// Parses a field (RFC 6265bis 5.6); `None` if the host of `url` may not set this cookie (5.7).
+    /// Parses the value of a `Set-Cookie` field (RFC 6265bis 5.6). Returns `None` if it is
+    /// malformed, or the host of `url` may not set this cookie (5.7).
     fn parse(field: &[u8], url: UrlRef<'_>, now: UnixTime) -> Option<Self> {
         let (pair, attributes) = split(field, b';').unwrap_or((field, b""));
         let (name, value) = split(pair, b'=').unwrap_or((b"", pair));
@@ -142,7 +145,8 @@ impl Stored {
         let secure = attributes.secure().unwrap_or(false);
         let path = attributes.path().filter(within).filter(|path| path.starts_with('/'));
         let path = path.unwrap_or_else(|| default_path(url));
-        // A cookie without a name is sent as its bare value, which must not imitate these prefixes.
+        // A cookie without a name is sent as its bare value, which must not look like a name with
+        // one of these prefixes.
         let shown = if name.is_empty() { value } else { name };
         let begins = |prefix: &str| {
             let start = shown.get(..prefix.len());
@@ -166,7 +170,7 @@ impl Stored {
         })
     }
 
-    /// Returns the cookie as it is sent (RFC 6265bis 5.8.3).
+    /// Returns the cookie in the form in which it is sent (RFC 6265bis 5.8.3).
     fn pair(&self) -> Vec<u8> {
         let separator: &[u8] = if self.name.is_empty() { b"" } else { b"=" };
         [&self.name, separator, &self.value].concat()
@@ -200,13 +204,14 @@ impl Stored {
     }
 }
 
-/// Splits `text` at the first `separator`, which is left out.
+/// Splits `text` at the first `separator` into the part before it and the part after it.
 fn split(text: &[u8], separator: u8) -> Option<(&[u8], &[u8])> {
     let at = text.iter().position(|byte| *byte == separator)?;
     Some((&text[..at], &text[at + 1..]))
 }
 
-/// Returns the expiry time; `Max-Age` takes precedence over `Expires` (RFC 6265bis 5.7, step 3).
+/// Returns the time at which a cookie with these attributes expires; `None` if it has none.
+/// `Max-Age` takes precedence over `Expires` (RFC 6265bis 5.7, step 3).
 fn expiry(attributes: &Cookie<'_>, now: UnixTime) -> Option<UnixTime> {
     if let Some(age) = attributes.max_age() {
         let us = u64::try_from(age.whole_seconds()).unwrap_or(0).saturating_mul(1_000_000);

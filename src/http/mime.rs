@@ -15,27 +15,29 @@ use smallvec::SmallVec;
 /// The number of bytes at the start of a body that are sniffed: the standard's "resource header".
 const SNIFF_BYTES: usize = 1_445;
 
-/// A type or charset; real ones fit into the inline buffer.
+/// The inline buffer for a type or charset; real ones fit into it without an allocation.
 type Word = SmallVec<[u8; 32]>;
 
 /// A media type, as far as a crawler needs it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MediaType {
-    /// Type and subtype, in lower case.
+    /// The type and the subtype in lower case, such as `text/html`.
     pub essence: Word,
-    /// The `charset` parameter.
+    /// The value of the `charset` parameter; `None` if there is none.
     pub charset: Option<Word>,
 }
 
 impl MediaType {
-    /// Parses the Content-Type fields of `head`; `bytes` are the bytes of that head.
+    /// Returns the media type that the Content-Type fields of `head` state; `bytes` are the bytes
+    /// of that head. Returns `None` if no field is a media type.
     pub fn of(head: &Head, bytes: &[u8]) -> Option<Self> {
         let mut found: Option<Self> = None;
         for value in members(head, bytes, "content-type") {
             let Some(mut next) = Self::parse(value).filter(|next| *next.essence != *b"*/*") else {
                 continue;
             };
-            // The charset also applies to later members of the list that have the same type.
+            // The charset also applies to later media types of the list, if they have the same
+            // type.
             if let Some(found) = found.filter(|found| found.essence == next.essence) {
                 next.charset = next.charset.or(found.charset);
             }
@@ -66,7 +68,7 @@ impl MediaType {
     }
 }
 
-/// Whether a reply is HTML, as far as its head says.
+/// What the head of a reply says about whether the body is HTML.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Html {
     /// The media type is HTML.
@@ -77,8 +79,8 @@ pub enum Html {
     Sniff,
 }
 
-/// Returns whether the reply with `head` is HTML; `bytes` are the bytes of the head, `media` is its
-/// [`MediaType`].
+/// Returns whether the reply with `head` is HTML, as far as its head says. `bytes` are the bytes of
+/// the head, `media` is what [`MediaType::of`] returned for it.
 pub fn html(media: Option<&MediaType>, head: &Head, bytes: &[u8]) -> Html {
     match media.filter(|media| !media.is_unknown()) {
         Some(media) if is_scanned(&media.essence) => Html::Yes,
@@ -96,7 +98,7 @@ fn is_nosniff(head: &Head, bytes: &[u8]) -> bool {
     options.next().is_some_and(|first| first.eq_ignore_ascii_case(b"nosniff"))
 }
 
-/// Returns the members of the list that all fields called `name` form together.
+/// Returns the members of the comma-separated list that all fields called `name` form together.
 fn members<'a>(
     head: &'a Head,
     bytes: &'a [u8],
@@ -106,7 +108,7 @@ fn members<'a>(
     head.fields(bytes).filter(is_it).flat_map(|(_, value)| Members { rest: Some(value) })
 }
 
-/// Iterates over the members of a list, and ignores commas inside quotes.
+/// Iterates over the members of a comma-separated list. Commas inside quotes don't count.
 struct Members<'a> {
     rest: Option<&'a [u8]>,
 }
@@ -196,7 +198,7 @@ pub fn looks_like_html(body: &[u8]) -> bool {
     rest.starts_with(b"!--") || TAGS.iter().any(begins)
 }
 
-/// Returns whether a byte is HTTP white space, which unlike that of ASCII has no form feed.
+/// Returns whether a byte is white space in HTTP, which unlike ASCII's has no form feed.
 fn is_http_space(byte: &&u8) -> bool {
     matches!(byte, b'\t' | b'\n' | b'\r' | b' ')
 }

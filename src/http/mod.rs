@@ -29,13 +29,13 @@ pub mod request;
 pub mod response;
 pub mod wait;
 
-/// The settings of this folder.
+/// The settings of HTTP.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
-    /// Caps on one reply.
+    /// The limits on the size of one reply.
     pub response: response::Limits,
-    /// Caps on the decoded size of a body.
+    /// The limits on the decoded size of a body.
     pub decode: coding::DecodeLimits,
-    /// Limits on the number of requests in flight on a connection.
+    /// The limits on the number of requests in flight on one connection.
     pub pipeline: pipeline::Settings,
 }

@@ -93,29 +93,32 @@ impl Default for Settings {
 
 /// The depth when pipelining begins.
 const DEPTH_START: u8 = 2;
-/// The number of replies, one at a time, after which a depth that fell to one is raised to two
-/// again.
+/// The number of replies to requests sent one at a time after which a depth that fell to one is
+/// raised to two again.
 const RECOVERY: u8 = 8;
 
-/// What is known of a server across its connections.
+/// What was learnt about a server on all its connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Learnt {
-    /// The number of requests that it accepts on one connection; 0 until that is known.
+    /// The number of requests that the server accepts on one connection; 0 until that is known.
     allowance: u32,
-    /// The number of replies after which it last closed without notice; 0 if `allowance` has
-    /// another source.
+    /// The number of replies after which the server last closed a connection without notice; 0 if
+    /// `allowance` has another source.
     hint: u32,
-    /// The payload of a reply in bytes, smoothed: 7 parts old, 1 part new.
+    /// The length of the payload of a reply, in bytes. It is a moving average: 7 parts old, 1 part
+    /// new.
     reply_bytes: u32,
-    /// The maximum number of requests in flight; 0 until pipelining is earned.
+    /// The maximum number of requests in flight on one connection; 0 until pipelining is earned.
     depth: u8,
     /// The number of replies since the depth last changed.
     streak: u8,
-    /// The number of pipelined connections, and of batches on probation, in a row that failed.
+    /// The number, in a row, of pipelined connections and of batches on probation that failed.
     breaks: u8,
-    /// The number of connections in a row that were broken by the request at their head.
+    /// The number, in a row, of connections that were broken by the request at their head (the
+    /// oldest unanswered one).
     head_faults: u8,
-    /// Whether it uses HTTP/1.1, has kept a connection open, and its last reply had a known length.
+    /// True if the server uses HTTP/1.1, has kept a connection open, and its last reply had a known
+    /// length.
     is_fit: bool,
     /// The number of replies that must complete before more than one request may be in flight
     /// again.
@@ -124,19 +127,19 @@ pub struct Learnt {
 }
 
 impl Learnt {
-    /// Returns what a checkpoint stores: the allowance (0 if unknown), and the code of how far the
-    /// order of its replies is trusted. The rest is soon learnt again.
+    /// Returns the values that a checkpoint stores: the allowance (0 if unknown), and the code of
+    /// how far the server is trusted to reply in order. The other values are soon learnt again.
     pub fn saved(&self) -> (u32, u8) {
         (self.allowance, self.trust.code())
     }
 
-    /// Restores what [`Self::saved`] returned in an earlier run.
+    /// Restores the values that [`Self::saved`] returned in an earlier run.
     pub fn restored(allowance: u32, trust: u8) -> Self {
         Self { allowance, trust: Trust::of_code(trust), ..Self::default() }
     }
 
     /// Returns the number of requests that the server accepts on one connection, as far as known;
-    /// at least 1.
+    /// otherwise the assumed number. It is at least 1.
     pub fn allowance(&self, settings: &Settings) -> u32 {
         match self.allowance {
             _ if self.trust == Trust::OnePerConnection => 1,
@@ -145,26 +148,26 @@ impl Learnt {
         }
     }
 
-    /// Returns whether a connection has shown how many requests the server accepts, or that it
-    /// accepts more than assumed.
+    /// Returns whether an earlier connection has shown how many requests the server accepts, or
+    /// that it accepts more than assumed.
     pub fn knows_allowance(&self) -> bool {
         self.allowance > 0
     }
 
-    /// Returns whether pipelining is disabled permanently.
+    /// Returns whether pipelining with this server is disabled permanently.
     pub fn is_disabled(&self) -> bool {
         !matches!(self.trust, Trust::Passed(_))
     }
 
-    /// Disables pipelining; a stricter limit stays.
+    /// Disables pipelining with this server. A stricter limit stays.
     fn disable(&mut self) {
         if !self.is_disabled() {
             self.trust = Trust::OneByOne;
         }
     }
 
-    /// Returns how many requests may be in flight at once on a connection that needs no caution; at
-    /// least 1.
+    /// Returns how many requests may be in flight at once on a connection that is not under special
+    /// caution. It is at least 1.
     pub fn depth(&self, settings: &Settings) -> u32 {
         if !settings.enabled || self.is_disabled() || !self.is_fit {
             return 1;
@@ -205,35 +208,36 @@ impl Learnt {
 /// The properties of a complete reply that matter to pipelining.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reply {
-    /// The minor version of HTTP/1.
+    /// The minor version of HTTP/1 in the reply.
     pub minor: u8,
-    /// Whether the length was known or the body chunked, so that the reply did not end with the
-    /// connection.
+    /// True if the length of the body was known or the body was chunked, so that the reply did not
+    /// end with the connection.
     pub known_length: bool,
-    /// Whether the connection may be reused.
+    /// True if the connection may be reused after the reply.
     pub persists: bool,
-    /// The `max` parameter of the `Keep-Alive` field.
+    /// The `max` parameter of the field `Keep-Alive`; `None` if there is none.
     pub keep_max: Option<u32>,
-    /// The length of the payload as sent, in bytes.
+    /// The length of the payload as it was sent, in bytes.
     pub body_bytes: u64,
 }
 
 /// How a connection ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Close {
-    /// Closed by the peer, regularly.
+    /// The server closed the connection regularly.
     Ended,
-    /// Ended by a reset or another failure of the transport.
+    /// The connection ended by a reset or another failure of the transport.
     Reset,
-    /// Closed by us: the bytes were no reply, or a reply that doesn't allow another one after it.
+    /// The crawler closed the connection: the bytes were not a reply, or the reply doesn't allow
+    /// another one after it.
     Broken,
-    /// Closed by us: the reply at the head timed out.
+    /// The crawler closed the connection: the reply to the oldest unanswered request timed out.
     Overdue,
-    /// Closed by us, for reasons that have nothing to do with the server.
+    /// The crawler closed the connection, for reasons that have nothing to do with the server.
     Ours,
 }
 
-/// What to do with the requests that got no complete reply.
+/// What to do with the requests that got no complete reply before the connection ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Leftover {
     /// The number of unanswered requests, oldest first, that go back to the front of the queue in
@@ -242,27 +246,28 @@ pub struct Leftover {
     /// The number of complete replies that are held and can no longer be proven: their requests go
     /// back too, before the others.
     pub unproven: u32,
-    /// Whether the fault counts against the oldest unanswered request.
+    /// True if the failure counts against the oldest unanswered request.
     pub blames_head: bool,
-    /// Whether that request has reached its limit of faults: it does not go back.
+    /// True if the oldest unanswered request has reached its limit of faults: it does not go back
+    /// to the queue.
     pub drops_head: bool,
-    /// Whether the server failed: the close was neither announced nor our own.
+    /// True if the server failed: the close was neither announced nor the crawler's own.
     pub is_trouble: bool,
 }
 
-/// The state of one connection.
+/// The state of pipelining on one connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pipeline {
     sent: u32,
     replied: u32,
-    /// The number of requests that this connection accepts in all, as announced by `Keep-Alive:
+    /// The total number of requests that this connection accepts, as announced by `Keep-Alive:
     /// max`.
     limit: u32,
-    /// Whether more than one request was ever in flight.
+    /// True if more than one request was ever in flight on this connection.
     was_deep: bool,
-    /// The requests whose replies are not yet proven.
+    /// The requests that were sent since the last proven point (see module [`proof`]).
     batch: Batch,
-    /// Whether the last reply announced the close.
+    /// True if the last reply announced that the server closes the connection.
     is_closing: bool,
 }
 
@@ -281,7 +286,8 @@ impl Default for Pipeline {
 }
 
 impl Pipeline {
-    /// Returns how many more requests may be sent now, if the visit may send `left` more.
+    /// Returns how many more requests may be sent now on this connection. `left` is the number that
+    /// the crawler may still send in the current visit of this server.
     pub fn room(&self, learnt: &Learnt, settings: &Settings, left: u32) -> u32 {
         let taken = self.taken(learnt, settings).min(left);
         if self.is_closing || self.batch.held() > 0 || self.batch.is_comparing() {
@@ -290,8 +296,8 @@ impl Pipeline {
         let depth = if learnt.alone > 0 { 1 } else { learnt.depth(settings) };
         let (in_flight, all) = (self.in_flight(), self.in_flight().saturating_add(taken));
         let compared = match depth > 1 && learnt.is_on_probation(settings) {
-            // Reserves requests for comparisons: there may be two, and a batch needs at least two
-            // itself.
+            // Of these requests some are reserved for comparisons: there may be two, and a batch
+            // itself needs at least two.
             true => 1 + u32::from(all > 3),
             false => 0,
         };
@@ -299,18 +305,19 @@ impl Pipeline {
         most.saturating_sub(in_flight)
     }
 
-    /// Returns how many requests the server still accepts on this connection, as far as known.
+    /// Returns the number of requests that the server still accepts on this connection, as far as
+    /// known.
     fn taken(&self, learnt: &Learnt, settings: &Settings) -> u32 {
         self.limit.min(learnt.allowance(settings)).saturating_sub(self.sent)
     }
 
-    /// Returns whether a request of the held batch may be repeated, if the visit may send `left`
-    /// more.
+    /// Returns whether a request of the held batch may be repeated on this connection. `left` is
+    /// the number of requests that the crawler may still send in the current visit of this server.
     pub fn may_compare(&self, learnt: &Learnt, settings: &Settings, left: u32) -> bool {
         !self.is_closing && left > 0 && self.taken(learnt, settings) > 0
     }
 
-    /// Marks the next request sent as the repeat of one in the held batch.
+    /// Marks the next request that is sent as the repeat of one in the held batch.
     pub fn begin_comparison(&mut self) {
         self.batch.begin_comparison();
     }
@@ -324,8 +331,8 @@ impl Pipeline {
         proof::choose(passed, repeats)
     }
 
-    /// Reports the last comparison of a batch. If the replies are equal, the caller files the held
-    /// ones; else pipelining is disabled, and the caller closes the connection.
+    /// Records the result of the last comparison of a batch. If `equal` is true, the caller files
+    /// the held replies. If not, pipelining is disabled, and the caller closes the connection.
     pub fn compared(&mut self, learnt: &mut Learnt, equal: bool) {
         learnt.is_compared(equal);
         if equal {
@@ -344,9 +351,9 @@ impl Pipeline {
     }
 
     /// Returns whether the requests in flight keep the server busy until later requests can reach
-    /// it; then those are better sent together, in one write and one packet. `pace` is the mean
-    /// time from one reply to the next. Neither time is steady, so twice the round trip and half
-    /// the depth are kept in reserve.
+    /// it. Later requests are then better sent together, in one write and one packet. `pace` is the
+    /// mean time from one reply to the next. Because neither that nor the round trip is steady,
+    /// twice the round trip and half of the depth are kept in reserve.
     pub fn is_ahead(
         &self,
         learnt: &Learnt,
@@ -366,7 +373,7 @@ impl Pipeline {
         self.was_deep |= self.in_flight() > 1;
     }
 
-    /// Reports a complete reply to the oldest request in flight. Returns what to do with it.
+    /// Records a complete reply to the oldest request in flight. Returns what to do with the reply.
     ///
     /// # Panics
     /// Panics if no request is in flight.
@@ -381,8 +388,8 @@ impl Pipeline {
             before => before - before / 8 + bytes / 8,
         };
         if let Some(more) = reply.keep_max {
-            // Some servers count down, others send the same number each time: the smallest limit
-            // holds.
+            // Some servers count the number down, others send the same number each time, so the
+            // smallest limit counts.
             self.limit = self.limit.min(self.replied.saturating_add(more));
         }
         self.learn_allowance(learnt, settings, reply);
@@ -394,9 +401,9 @@ impl Pipeline {
         self.batch.replied(learnt.is_on_probation(settings), self.in_flight())
     }
 
-    /// Reports that we stopped reading the reply to the oldest request, because it exceeds a cap,
-    /// and keep its beginning. The request counts as answered, the connection is not reused, and
-    /// nothing is learnt of the server.
+    /// Records that the crawler stopped reading the reply to the oldest request, because it exceeds
+    /// a cap, and keeps its beginning. The request counts as answered, the connection is not
+    /// reused, and nothing is learnt about the server.
     ///
     /// # Panics
     /// Panics if no request is in flight.
@@ -406,9 +413,9 @@ impl Pipeline {
         self.is_closing = true;
     }
 
-    /// Reports that the reply to the oldest request ended early, and that its beginning is kept.
+    /// Records that the reply to the oldest request ended early, and that its beginning is kept.
     /// The request counts as answered and is not blamed. Pipelining may be what cut the reply, so
-    /// the failure is recorded as after any other close.
+    /// the failure is recorded as after any other close of the kind `how`.
     ///
     /// # Panics
     /// Panics if no request is in flight.
@@ -421,18 +428,18 @@ impl Pipeline {
         self.kept_partial();
     }
 
-    /// Returns the number of requests in flight.
+    /// Returns the number of requests in flight on this connection.
     pub fn in_flight(&self) -> u32 {
         self.sent - self.replied
     }
 
-    /// Returns the number of complete replies so far.
+    /// Returns the number of complete replies on this connection so far.
     pub fn replies(&self) -> u32 {
         self.replied
     }
 
-    /// Returns whether the connection is idle and accepts another request, so that it may be
-    /// parked.
+    /// Returns whether the connection is idle and accepts another request, so that it may be kept
+    /// open between two visits.
     pub fn may_reuse(&self, learnt: &Learnt, settings: &Settings) -> bool {
         self.in_flight() == 0 && self.room(learnt, settings, u32::MAX) > 0
     }
@@ -452,26 +459,27 @@ impl Pipeline {
         self.is_unproven(learnt, settings) || is_sign && behind
     }
 
-    /// Returns whether a reply of this batch may only be filed after a comparison.
+    /// Returns whether a reply of the current batch may only be filed after a comparison.
     pub fn is_unproven(&self, learnt: &Learnt, settings: &Settings) -> bool {
         self.batch.is_deep() && learnt.is_on_probation(settings)
     }
 
-    /// Reports a sign of replies out of order: from now on the server gets one request at a time.
-    /// The caller discards what is not filed, and closes the connection as [`Close::Ours`].
+    /// Records a sign that replies are out of order: from now on the server gets one request at a
+    /// time. The caller discards the replies that are not filed, and closes the connection as
+    /// [`Close::Ours`].
     pub fn swapped(&self, learnt: &mut Learnt) {
         learnt.disable();
     }
 
-    /// Reports bytes after a reply that belong to none. Has the effect of [`Self::swapped`]; in
-    /// addition no connection of this server is reused, since such bytes could pass for the next
-    /// reply.
+    /// Records bytes after a reply that belong to no reply. This has the effect of
+    /// [`Self::swapped`]; in addition no connection of this server is reused, because such bytes
+    /// could pass for the next reply.
     pub fn left_bytes(&self, learnt: &mut Learnt) {
         learnt.trust = Trust::OnePerConnection;
     }
 
-    /// Reports the end of the connection. `has_begun` says whether any byte of the reply at the
-    /// head had arrived.
+    /// Records the end of the connection. `has_begun` is true if any byte of the next reply had
+    /// arrived.
     pub fn closed(
         &mut self,
         learnt: &mut Learnt,
@@ -506,8 +514,9 @@ impl Pipeline {
         if batch.is_deep() && behind && matches!(how, Close::Overdue | Close::Broken) {
             learnt.disable();
         }
-        // If a connection that has served ends before the first byte of the next reply, its idle
-        // timeout or its request limit most likely crossed our request: no request is blamed.
+        // A connection that has served requests and ends before the first byte of the next reply
+        // most likely reached its idle timeout or its request limit while our request was under
+        // way: no request is blamed.
         let at_rest = self.replied > 0 && !has_begun;
         let blames_head =
             !blames_nobody && (!at_rest || matches!(how, Close::Overdue | Close::Broken));
@@ -522,7 +531,7 @@ impl Pipeline {
     fn learn_allowance(&self, learnt: &mut Learnt, settings: &Settings, reply: &Reply) {
         let allowance = learnt.allowance(settings);
         if learnt.trust == Trust::OnePerConnection {
-            // The server accepts more, but is not given more.
+            // The server seems to accept more requests, but closes the connection.
         } else if !reply.persists {
             learnt.allowance = self.replied;
             learnt.hint = 0;
@@ -530,7 +539,7 @@ impl Pipeline {
             learnt.allowance = self.limit.max(1);
             learnt.hint = 0;
         } else if self.replied >= allowance {
-            // A limit that was only observed is probed in small steps.
+            // A limit that was only observed is raised in small steps.
             let more = if learnt.hint > 0 { (allowance / 8).max(1) } else { allowance };
             learnt.allowance = allowance.saturating_add(more);
         }
@@ -546,7 +555,7 @@ impl Pipeline {
     ) {
         learnt.require_alone(1);
         let is_between = how == Close::Ended && self.replied > 0 && !has_begun;
-        // The same number of replies twice is an unannounced limit, not a fault of pipelining.
+        // Twice the same number of replies is an unannounced limit, not a fault of pipelining.
         let is_limit = is_between && learnt.hint == self.replied;
         if is_between {
             learnt.allowance = self.replied;

@@ -12,7 +12,7 @@
 use super::coding::Coding;
 use std::fmt;
 
-/// The `Accept` field, unless an extra field replaces it.
+/// The value of the `Accept` field, unless the operator adds another one.
 const ACCEPT: &str = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
 
 /// Fields that the operator can't add: they frame messages, manage connections, or have a setting
@@ -32,7 +32,7 @@ const RESERVED: [&str; 12] = [
     "expect",
 ];
 
-/// The rendered fields that are the same in every request.
+/// The fields that are the same in every request, as bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fixed {
     /// The bytes from the end of the Host line to the blank line, both included.
@@ -83,7 +83,7 @@ impl Fixed {
             if RESERVED.iter().any(|reserved| name.eq_ignore_ascii_case(reserved)) {
                 return Err(bad(name, "is set by the crawler itself"));
             }
-            // It is written before the others: see write_get.
+            // This field is written before the others: see write_get.
             let mut own = Vec::new();
             let is_cookie = name.eq_ignore_ascii_case("cookie");
             push_field(if is_cookie { &mut own } else { &mut block }, name, value)?;
@@ -130,7 +130,7 @@ impl Fixed {
 
 fn accepted(codings: &[Coding]) -> String {
     if codings.is_empty() {
-        // Without the field a server may choose any coding (RFC 9110 section 12.5.3).
+        // If the field were missing, a server might choose any coding (RFC 9110 section 12.5.3).
         return "identity".to_owned();
     }
     codings.iter().map(|coding| coding.name()).collect::<Vec<_>>().join(", ")
@@ -160,7 +160,7 @@ fn is_visible(text: &str) -> bool {
     text.bytes().all(|byte| byte > b' ' && byte != 0x7f)
 }
 
-/// Returns whether the byte is a `tchar` (RFC 9110 section 5.6.2).
+/// Returns whether a byte may be part of a token (RFC 9110 section 5.6.2, `tchar`).
 pub(super) fn is_token(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }

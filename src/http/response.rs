@@ -28,28 +28,28 @@ use chunked::{Chunks, Piece};
 use odd::Start;
 use std::ops::Range;
 
-/// Caps on one reply.
+/// The limits on the size of one reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// The maximum length of a head with status line and blank line, in bytes.
+    /// The maximum length of a head, from the status line to the blank line, in bytes.
     pub head_bytes_max: usize,
-    /// The maximum number of fields of a head; at most [`Limits::FIELDS_MAX`].
+    /// The maximum number of fields in a head; at most [`Limits::FIELDS_MAX`].
     pub fields_max: usize,
     /// The maximum length of a payload without its chunk framing, in bytes.
     pub body_bytes_max: u64,
     /// The maximum length of the line that begins a chunk, with its extensions, in bytes.
     pub chunk_line_bytes_max: usize,
-    /// The maximum length of the chunk framing of one payload, in bytes: chunks of one byte are
-    /// legal.
+    /// The maximum total length of the chunk framing of one payload, in bytes. It is needed because
+    /// chunks of one byte are legal.
     pub framing_bytes_max: u64,
     /// The maximum length of a trailer section, in bytes.
     pub trailer_bytes_max: usize,
-    /// The maximum number of 1xx replies before the final one.
+    /// The maximum number of 1xx replies before the final reply to a request.
     pub interim_max: u32,
 }
 
 impl Limits {
-    /// The upper bound of [`Limits::fields_max`].
+    /// The greatest value that [`Limits::fields_max`] may have.
     pub const FIELDS_MAX: usize = 512;
 }
 
@@ -70,44 +70,46 @@ impl Default for Limits {
 /// The result of one call of [`Reader::read`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// The number of bytes used, from the front.
+    /// The number of bytes, from the start of the input, that were used.
     pub used: usize,
-    /// What they are.
+    /// The meaning of the used bytes.
     pub event: Event,
 }
 
 /// What was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// More bytes are needed. The used ones are chunk framing.
+    /// More bytes are needed. The bytes that were used are chunk framing.
     More,
-    /// Blank lines or a few bytes of junk before a status line, which belong to no reply. Call
-    /// again.
+    /// Blank lines or a few bytes of junk before a status line were skipped; they belong to no
+    /// reply. Call again.
     Blank,
-    /// A 1xx reply: the used bytes are its head, also in [`Reader::head`]. Call again.
+    /// A 1xx reply was read. The used bytes are its head, which is in [`Reader::head`]. Call again.
     Interim,
-    /// The head of the reply: the used bytes, also in [`Reader::head`]. Call again.
+    /// The head of the final reply was read. The used bytes are the head, which is in
+    /// [`Reader::head`]. Call again.
     Head,
-    /// Payload: this range of the input. Used bytes before it are framing. Call again.
+    /// Payload was read: the bytes in this range of the input. Used bytes before the range are
+    /// framing. Call again.
     Payload(Range<usize>),
-    /// The reply is complete. The bytes after the used ones belong to the next one.
+    /// The reply is complete. The bytes after the used ones belong to the next reply.
     End(End),
 }
 
-/// How a reply ended.
+/// How the end of a reply was recognized.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// It has no body because of its status, or because it answers HEAD.
+    /// The reply has no body because of its status, or because it answers HEAD.
     None,
-    /// After as many bytes as announced.
+    /// As many bytes as announced have arrived.
     Length,
-    /// With the last chunk and its trailer.
+    /// The last chunk and the trailer section after it have arrived.
     Chunked,
-    /// With the connection, as a body without a length does; a truncated one looks the same.
+    /// The connection ended, which ends a body without a length. A truncated body looks the same.
     Close,
 }
 
-/// Why a reply can't be read any further. The connection can't be used any more.
+/// The error for a reply that can't be read any further. The connection can't be used any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Broken {
     /// The connection was closed before the first byte of the reply.
@@ -122,23 +124,24 @@ pub enum Broken {
     TooManyFields,
     /// The head is malformed; the text is the reason.
     Head(&'static str),
-    /// The fields that define where the body ends are malformed or contradict each other; the text
+    /// The fields that define the end of the body are malformed or contradict each other; the text
     /// is the reason.
     Framing(&'static str),
-    /// There are more 1xx replies than [`Limits::interim_max`].
+    /// There were more 1xx replies than [`Limits::interim_max`].
     TooManyInterim,
-    /// Status 101: the server switched protocols without being asked.
+    /// The status is 101: the server switched protocols without being asked.
     Switched,
     /// The chunk framing is malformed or exceeds a cap; the text is the reason.
     Chunk(&'static str),
     /// The connection was closed inside the body.
     BodyCut,
-    /// The body is longer than [`Limits::body_bytes_max`]; that many bytes were reported.
+    /// The body is longer than [`Limits::body_bytes_max`]; the bytes up to that limit were
+    /// reported.
     BodyTooLarge,
 }
 
 impl Broken {
-    /// Returns the short name for logs and counters.
+    /// Returns the short name of the error, for logs and counters.
     pub fn name(self) -> &'static str {
         match self {
             Self::NoReply => "no-reply",
@@ -156,7 +159,7 @@ impl Broken {
         }
     }
 
-    /// Returns the reason, if the name covers several errors.
+    /// Returns the reason for the error, if its name covers several reasons; otherwise `None`.
     pub fn detail(self) -> Option<&'static str> {
         match self {
             Self::Head(detail) | Self::Framing(detail) | Self::Chunk(detail) => Some(detail),
@@ -164,12 +167,13 @@ impl Broken {
         }
     }
 
-    /// Returns whether the bytes don't begin like a reply.
+    /// Returns whether the error means that the bytes don't begin like a reply.
     pub fn is_no_reply(self) -> bool {
         matches!(self, Self::NotHttp | Self::Head(BLANK_LINES))
     }
 
-    /// Returns whether the payload reported so far is the correct beginning of the body.
+    /// Returns whether, after this error, the payload reported so far is the correct beginning of
+    /// the body.
     pub fn keeps_partial(self) -> bool {
         matches!(self, Self::Chunk(_) | Self::BodyCut | Self::BodyTooLarge)
     }
@@ -181,23 +185,24 @@ pub struct Reader {
     limits: Limits,
     state: State,
     head: Head,
-    /// Whether the reply answers HEAD: its framing fields describe a body that is not sent.
+    /// True if the reply answers HEAD: its framing fields then describe a body that is not sent.
     bodiless: bool,
-    /// The number of bytes at the start of the head that were searched for its end without success.
+    /// The number of bytes at the start of the head that were already searched for its end, without
+    /// success.
     scanned: usize,
-    /// The number of 1xx replies so far.
+    /// The number of 1xx replies to the current request so far.
     interim: u32,
-    /// Whether there was junk before the head, or a malformed 1xx reply.
+    /// True if there was junk before the head, or a malformed 1xx reply.
     is_odd: bool,
-    /// The number of payload bytes reported so far.
+    /// The number of payload bytes of the current reply that were reported so far.
     payload_bytes: u64,
-    /// The number of announced payload bytes that a truncated reply lacks.
+    /// The number of payload bytes that a reply announced but that never arrived.
     missing_bytes: u64,
 }
 
 #[derive(Debug)]
 enum State {
-    /// No reply is expected, or this one is broken.
+    /// No reply is expected, or the current one is broken.
     Idle,
     /// Reads status line, fields and blank line.
     Head,
@@ -230,7 +235,7 @@ impl Reader {
         }
     }
 
-    /// Begins the reply to a GET.
+    /// Begins to read the reply to a GET.
     pub fn begin(&mut self) {
         self.state = State::Head;
         self.bodiless = false;
@@ -242,36 +247,36 @@ impl Reader {
         self.head.shrink();
     }
 
-    /// Begins the reply to a HEAD, which never has a body.
+    /// Begins to read the reply to a HEAD, which never has a body.
     pub fn begin_bodiless(&mut self) {
         self.begin();
         self.bodiless = true;
     }
 
-    /// Returns the head reported last, by [`Event::Head`] or [`Event::Interim`].
+    /// Returns the head that [`Event::Head`] or [`Event::Interim`] reported last.
     pub fn head(&self) -> &Head {
         &self.head
     }
 
-    /// Takes the head reported last out of the reader; [`Reader::return_head`] gives its memory
-    /// back.
+    /// Moves the head that was reported last out of the reader. [`Reader::return_head`] gives its
+    /// memory back.
     pub fn lend_head(&mut self) -> Head {
         std::mem::take(&mut self.head)
     }
 
-    /// Gives a head back, so that its memory is reused.
+    /// Takes back a head from [`Reader::lend_head`], so that its memory is reused.
     pub fn return_head(&mut self, head: Head) {
         self.head = head;
     }
 
-    /// Returns the number of payload bytes of this reply that were reported so far.
+    /// Returns the number of payload bytes of the current reply that were reported so far.
     pub fn payload_bytes(&self) -> u64 {
         self.payload_bytes
     }
 
-    /// Returns the number of payload bytes that the reply announced, by its length or by that of
-    /// its last chunk, and that have not arrived; after [`Broken::BodyCut`], those that never
-    /// arrived.
+    /// Returns the number of payload bytes that the current reply has announced, by its length or
+    /// by the length of its last chunk, and that have not arrived. After [`Broken::BodyCut`] these
+    /// never arrived.
     pub fn missing_bytes(&self) -> u64 {
         match &self.state {
             State::Length(left) => *left,
@@ -280,11 +285,11 @@ impl Reader {
         }
     }
 
-    /// Reads the next event. `bytes` are all received bytes that are not used yet; `ended` says
-    /// that none will follow, and then the result is never [`Event::More`].
+    /// Reads the next event. `bytes` are all received bytes that are not used yet. `ended` is true
+    /// if no more bytes will follow; the result is then never [`Event::More`].
     ///
     /// # Errors
-    /// Returns why the reply can't be read any further.
+    /// Returns the reason why the reply can't be read any further.
     ///
     /// # Panics
     /// Panics if no reply is expected: before `begin`, after [`Event::End`] and after an error.
@@ -343,8 +348,8 @@ impl Reader {
         Ok(Step { used: len, event })
     }
 
-    /// Returns the length of the head with its blank line, or `None` if it is incomplete. Reads
-    /// each byte once, even if they arrive one by one, and none past the cap.
+    /// Returns the length of the head with its blank line, in bytes; `None` if it is incomplete.
+    /// Reads each byte once, even if the bytes arrive one by one, and none past the limit.
     fn find_head_end(&mut self, bytes: &[u8]) -> Option<usize> {
         let within = &bytes[..bytes.len().min(self.limits.head_bytes_max + 1)];
         let from = self.scanned.min(within.len());
@@ -440,7 +445,8 @@ impl Reader {
         }
     }
 
-    /// Returns how many of the next `len` payload bytes the cap allows; none is an error.
+    /// Returns how many of the next `len` payload bytes the limit allows. If it allows none,
+    /// returns an error.
     fn take_payload(&mut self, len: usize) -> Result<usize, Broken> {
         let left = self.limits.body_bytes_max - self.payload_bytes;
         let len = len.min(usize::try_from(left).unwrap_or(usize::MAX));
@@ -453,7 +459,7 @@ impl Reader {
 }
 
 /// Returns whether bytes that arrive while no reply is expected are more than the stray line end
-/// that some servers send after a body. Then replies and requests may no longer match.
+/// that some servers send after a body. If they are, replies and requests may no longer match.
 pub fn is_surplus(bytes: &[u8]) -> bool {
     bytes.len() > BLANK_BYTES_MAX || bytes.iter().any(|byte| !matches!(byte, b'\r' | b'\n'))
 }

@@ -5,9 +5,10 @@
 use crate::ground::time::UnixTime;
 use std::time::Duration;
 
-/// Returns the longest wait that one of these values of `Retry-After` asks for. A date is relative
-/// to the reply's own `Date`, so that a wrong clock of the server does no harm, or to `now` if the
-/// reply has none. Returns `None` if no value is valid, or all their dates are past.
+/// Returns the longest wait that the values of `Retry-After`, of which a reply may have several,
+/// ask for. A date is relative to the reply's own `Date`, so that a wrong clock of the server does
+/// no harm, or to `now` if the reply has none. Returns `None` if no value is valid, or all dates
+/// are past.
 pub fn retry_after<'a>(
     values: impl Iterator<Item = &'a [u8]>,
     date: Option<&[u8]>,
@@ -21,7 +22,7 @@ fn wait_of(value: &[u8], date: Option<&[u8]>, now: UnixTime) -> Option<Duration>
     let (whole, part) = value.split_once('.').unwrap_or((value, ""));
     if !whole.is_empty() && [whole, part].concat().bytes().all(|byte| byte.is_ascii_digit()) {
         // A number that overflows means a very long time. A fraction of a second counts as a whole
-        // one.
+        // second.
         let is_part = part.bytes().any(|digit| digit != b'0');
         let seconds = whole.parse().unwrap_or(u64::MAX).saturating_add(u64::from(is_part));
         return Some(Duration::from_secs(seconds));
@@ -33,7 +34,8 @@ fn wait_of(value: &[u8], date: Option<&[u8]>, now: UnixTime) -> Option<Duration>
 }
 
 /// Parses a date to seconds since 1970, in any of the three forms: IMF-fixdate, RFC 850, asctime.
-/// Also accepts any case, and the offset of GMT in place of its name, as in mail.
+/// Letters may be in any case, and the offset of GMT may replace its name, as in mail. Returns
+/// `None` if the date is invalid.
 fn seconds_of(date: &str) -> Option<u64> {
     let parse = |date: &str| httpdate::parse_http_date(date).ok();
     let mut known = date.to_ascii_lowercase();
@@ -41,7 +43,7 @@ fn seconds_of(date: &str) -> Option<u64> {
     if let Some(front) = zones.iter().find_map(|zone| known.strip_suffix(zone)) {
         known = front.to_owned() + " GMT";
     }
-    // The parser requires capital first letters of days and months.
+    // The date parser requires capital first letters of days and months.
     let mut is_inside = false;
     let capital = |letter: char| {
         let was_inside = std::mem::replace(&mut is_inside, letter.is_ascii_alphabetic());

@@ -8,6 +8,8 @@
 //! matches, or at one that ranks below the plain rule found. Rules with marked escapes (see
 //! [`super::octets`]), all of which allow, are sorted by rank too, and are only tried for a target
 //! that has such escapes.
+//!
+//! Laws: the result is that of trying every rule (`tests.rs`, `worst.rs`). Of plain rules with the
 //! same octets and the same verdict the highest-ranked one is kept.
 //! Cost: 24 bytes a rule, and its octets once. A check of n plain rules takes log n comparisons and
 //! at most as many steps down the chain as the target has octets. A rule with stars costs the test

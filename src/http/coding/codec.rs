@@ -13,23 +13,24 @@ use zstd::stream::raw::{DParameter, InBuffer, Operation, OutBuffer};
 /// The base-2 logarithm of the largest zstd window: 8 MiB, as RFC 9659 requires.
 const ZSTD_WINDOW_LOG_MAX: u32 = 23;
 
-/// The number of bytes of a frame that the library reads first.
+/// The number of bytes of a zstd frame that the library reads first.
 const ZSTD_START_BYTES: usize = 5;
-/// The length of a block header (RFC 8878 section 3.1.1.2).
+/// The length of the header of a zstd block, in bytes (RFC 8878 section 3.1.1.2).
 const ZSTD_BLOCK_HEADER_BYTES: usize = 3;
 
-/// The minimum length of a zstd frame header: fewer bytes after a frame are not another frame.
+/// The minimum length of a zstd frame header, in bytes. Fewer bytes after a frame are not another
+/// frame.
 const ZSTD_HEADER_BYTES_MIN: usize = 6;
 
 pub(super) enum Codec {
-    /// The body has no coding.
+    /// The bytes are copied, because the body has no coding.
     Copy,
     Inflate(Box<Inflate>),
     Brotli(Box<BrotliState<StandardAlloc, StandardAlloc, StandardAlloc>>),
     Zstd(Box<Zstd>),
 }
 
-/// The result of one step.
+/// The result of one step: how many bytes were read and written, and whether the body continues.
 pub(super) struct Moved {
     pub(super) read: usize,
     pub(super) written: usize,
@@ -45,7 +46,8 @@ pub(super) enum Flow {
 }
 
 impl Codec {
-    /// Creates a decoder for `coding`; it reuses `spare` if that fits.
+    /// Creates a decoder for `coding`. It reuses the inflater `spare`, if there is one and the
+    /// coding needs one.
     pub(super) fn new(coding: Coding, spare: &mut Option<Box<Inflate>>) -> Self {
         let mut inflate = |position| {
             let mut inflate = spare.take().unwrap_or_else(|| Box::new(Inflate::new()));
@@ -97,8 +99,8 @@ impl Codec {
     }
 }
 
-/// Decodes brotli. The library returns all the output it has once its input is used up, and nothing
-/// after a fault.
+/// Runs one step of decoding brotli. The library returns all output that it has once its input is
+/// used up, and nothing after a fault.
 fn step_brotli(
     state: &mut BrotliState<StandardAlloc, StandardAlloc, StandardAlloc>,
     input: &[u8],
@@ -127,14 +129,14 @@ fn step_brotli(
 /// Decodes zstd frames, one after the other.
 pub(super) struct Zstd {
     inner: zstd::stream::raw::Decoder<'static>,
-    /// Whether a frame is complete.
+    /// True once a frame is complete.
     has_frame: bool,
-    /// The number of bytes read since the end of the last frame, or since the start.
+    /// The number of bytes read since the end of the last frame, or since the start of the body.
     frame_bytes: usize,
-    /// The number of bytes up to the next boundary: the end of the header, of a block, or of the
-    /// checksum.
+    /// The number of bytes left up to the next boundary: the end of the header, of a block, or of
+    /// the checksum.
     wanted: usize,
-    /// The last call filled its output: there may be more, which needs no input.
+    /// True if the last call filled its output, so that there may be more output without input.
     is_flushing: bool,
 }
 
@@ -153,8 +155,8 @@ impl Zstd {
         }
     }
 
-    /// Decodes up to the next boundary and no further: on a fault the library discards what the
-    /// same call decoded before it.
+    /// Runs one step of decoding, up to the next boundary and no further: on a fault the library
+    /// discards what the same call decoded before it.
     fn step(&mut self, input: &[u8], output: &mut [u8]) -> Moved {
         let most = if self.is_flushing { 0 } else { self.wanted };
         let mut source = InBuffer::around(&input[..input.len().min(most)]);
@@ -171,7 +173,8 @@ impl Zstd {
             }
             Ok(wanted) => {
                 self.frame_bytes += read;
-                // The library's hint includes the header of the next block.
+                // The number of bytes that the library asks for includes the header of the next
+                // block.
                 let next =
                     if wanted > ZSTD_BLOCK_HEADER_BYTES { ZSTD_BLOCK_HEADER_BYTES } else { 0 };
                 self.wanted = wanted - next;
@@ -183,24 +186,24 @@ impl Zstd {
         Moved { read, written, flow }
     }
 
-    /// Returns whether the input is past the end of a frame, and not inside the next one.
+    /// Returns whether the body may end here: after a complete frame, and not inside the next one.
     fn may_end(&self) -> bool {
         self.has_frame && self.frame_bytes < ZSTD_HEADER_BYTES_MIN
     }
 }
 
-/// Decodes deflate data in one of its wrappers.
+/// Decodes deflate data in one of its wrappers: gzip, zlib, or none.
 pub(super) struct Inflate {
     inner: Decompress,
     position: Position,
     wrapper: Wrapper,
-    /// The FLG byte of the gzip member, which says which parts its header has.
+    /// The FLG byte of the gzip member, whose bits say which parts the header of the member has.
     flags: u8,
-    /// Whether a gzip member is complete: bytes that follow may not be part of the body.
+    /// True once a gzip member is complete. Bytes that follow may not be part of the body.
     has_member: bool,
-    /// The checksum of the data that is being decoded.
+    /// The checksum of the data that was decoded so far.
     sum: Sum,
-    /// The last eight bytes read of the trailer; the latest is the highest byte.
+    /// The last eight bytes of the trailer that were read; the latest is the highest byte.
     trailer: u64,
     is_sum_wrong: bool,
 }
@@ -211,7 +214,7 @@ enum Wrapper {
     Deflate,
 }
 
-/// Which part of the format the next byte belongs to. The numbers count the bytes left.
+/// The part of the format to which the next byte belongs. The numbers count the bytes left in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Position {
     /// The first byte of a gzip member.
@@ -220,7 +223,8 @@ enum Position {
     MagicEnd,
     Method,
     Flags,
-    /// Modification time, extra flags and operating system, all ignored.
+    /// The modification time, the extra flags and the operating system of a gzip member, which are
+    /// ignored.
     Fixed(u8),
     ExtraLen,
     ExtraLenEnd(u8),
@@ -228,25 +232,25 @@ enum Position {
     Name,
     Comment,
     HeaderSum(u8),
-    /// The first byte of a `deflate` body: of a zlib header, or of the data.
+    /// The first byte of a `deflate` body: of a zlib header, or of raw data.
     Sniff,
-    /// The second byte, with the first.
+    /// The second byte of a `deflate` body; the number is the first byte.
     SniffEnd(u8),
     Data,
-    /// The checksum and length after the data.
+    /// The checksum and the length after the data.
     Trailer(u8),
     /// After the end of a zlib body.
     End,
 }
 
-/// Bits of FLG (RFC 1952 section 2.3.1).
+/// The bits of the FLG byte (RFC 1952 section 2.3.1).
 const HEADER_SUM: u8 = 1 << 1;
 const EXTRA: u8 = 1 << 2;
 const NAME: u8 = 1 << 3;
 const COMMENT: u8 = 1 << 4;
 const FLAGS_RESERVED: u8 = 0b1110_0000;
 
-/// The compression method deflate, CM 8, in both wrappers.
+/// The number of the compression method deflate in both wrappers (field CM).
 const METHOD_DEFLATE: u8 = 8;
 
 impl Inflate {
@@ -318,7 +322,8 @@ impl Inflate {
         Flow::Continue
     }
 
-    /// Parses one byte of the wrapper; returns whether it consumed the byte.
+    /// Parses one byte of a wrapper. Returns whether the byte was consumed; if not, it belongs to
+    /// the data.
     fn step_wrapper(&mut self, byte: u8) -> Result<bool, &'static str> {
         self.position = match self.position {
             Position::Magic if byte == 0x1f => Position::MagicEnd,
@@ -355,8 +360,8 @@ impl Inflate {
         Ok(true)
     }
 
-    /// Reads a byte of the checksum or length. A wrong one is no fault: it doesn't say which bytes
-    /// are wrong.
+    /// Reads one byte of the checksum or length after the data. A wrong value is no fault, because
+    /// it doesn't say which bytes are wrong.
     fn read_trailer(&mut self, byte: u8, left: u8) -> Position {
         self.trailer = self.trailer >> 8 | u64::from(byte) << 56;
         if left > 1 {
@@ -382,9 +387,10 @@ impl Inflate {
         if self.flags & HEADER_SUM != 0 { Position::HeaderSum(2) } else { Position::Data }
     }
 
-    /// Detects the wrapper by the first two bytes. A zlib header (RFC 1950 section 2.2) has method
-    /// 8, a window of at most 32 KiB, and is a multiple of 31 as a big-endian number. Some servers
-    /// send gzip as `deflate`, which has its magic number. Anything else is decoded as raw deflate.
+    /// Detects the wrapper of a `deflate` body by its first two bytes. A zlib header (RFC 1950
+    /// section 2.2) has method 8, a window of at most 32 KiB, and is a multiple of 31 as a
+    /// big-endian number. Some servers send gzip as `deflate`, which is detected by its magic
+    /// number. Anything else is decoded as raw deflate.
     fn sniff(&mut self, first: u8, second: u8) -> Result<bool, &'static str> {
         // As raw deflate, gzip's magic number would begin with a block of the reserved type.
         if [first, second] == GZIP {
@@ -408,8 +414,8 @@ impl Inflate {
         Ok(false)
     }
 
-    /// Returns whether the input is past the data of a gzip member; a missing or truncated trailer
-    /// is accepted.
+    /// Returns whether the body may end here: after the data of a gzip member. A missing or
+    /// truncated trailer is accepted.
     fn may_end(&self) -> bool {
         self.has_member && self.position != Position::Data
     }

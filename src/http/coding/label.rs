@@ -11,19 +11,20 @@
 use super::Coding;
 use super::codec::{Codec, Flow};
 
-/// The number of bytes checked to tell text from a compressed stream. A tenth of the bytes of such
-/// a stream are binary, so 512 are enough.
+/// The number of bytes that are checked to tell text from a compressed stream. A tenth of the bytes
+/// of such a stream are binary, so 512 are enough.
 const TEXT_BYTES: usize = 512;
-/// The number of decoded bytes after which a trial counts as successful, whatever follows.
+/// The number of decoded bytes after which the trial decoding of a short body counts as successful,
+/// whatever follows.
 const TRIAL_BYTES: usize = 16 << 10;
 
 /// The magic number of gzip.
 pub(super) const GZIP: [u8; 2] = [0x1f, 0x8b];
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
-/// The magic number of a skippable frame; the lower half of the first byte may differ.
+/// The magic number of a skippable zstd frame; the lower half of the first byte may differ.
 const ZSTD_SKIPPABLE: [u8; 4] = [0x50, 0x2a, 0x4d, 0x18];
 
-/// Returns how many bytes at the start of a body are checked.
+/// Returns the number of bytes at the start of a body that are checked for `coding`.
 pub(super) fn sniff_bytes(coding: Coding) -> usize {
     match coding {
         Coding::Gzip => GZIP.len(),
@@ -32,8 +33,8 @@ pub(super) fn sniff_bytes(coding: Coding) -> usize {
     }
 }
 
-/// Returns whether a body that begins with `start` may be in `coding`; `is_whole` says that `start`
-/// is the whole body.
+/// Returns whether a body that begins with `start` may be in `coding`. `is_whole` is true if
+/// `start` is the whole body.
 pub(super) fn fits(coding: Coding, start: &[u8], is_whole: bool) -> bool {
     let begins = |magic: &[u8]| magic.starts_with(&start[..start.len().min(magic.len())]);
     match coding {
@@ -48,15 +49,15 @@ pub(super) fn fits(coding: Coding, start: &[u8], is_whole: bool) -> bool {
     }
 }
 
-/// Returns whether no byte is one that only binary data contains. UTF-16 text is detected by its
-/// byte order mark.
+/// Returns whether `start` contains no byte that only binary data contains. UTF-16 text is
+/// recognized by its byte order mark.
 fn is_text(start: &[u8]) -> bool {
     let is_binary = |byte: &u8| matches!(byte, 0..=8 | 0x0b | 0x0e..=0x1a | 0x1c..=0x1f);
     let has_mark = start.starts_with(b"\xfe\xff") || start.starts_with(b"\xff\xfe");
     has_mark || !start.iter().any(is_binary)
 }
 
-/// Returns whether a whole body can be decoded; the body is short.
+/// Returns whether a whole, short body can be decoded by `coding`.
 fn can_decode(coding: Coding, body: &[u8]) -> bool {
     let mut codec = Codec::new(coding, &mut None);
     let (mut at, mut written, mut room) = (0, 0, [0; 1 << 10]);

@@ -7,9 +7,9 @@ use libdeflater::{Adler32, Crc};
 
 /// The checksum of what has been decoded so far.
 pub(super) enum Sum {
-    /// Raw deflate has no checksum.
+    /// No checksum, as for raw deflate.
     None,
-    /// The CRC-32, and the length modulo 2^32.
+    /// The checksum of gzip: CRC-32, and the length modulo 2^32.
     Gzip(Crc, u32),
     Zlib(Adler32),
 }
@@ -23,7 +23,7 @@ impl Sum {
         Self::Zlib(Adler32::new())
     }
 
-    /// Adds the output of one step, which is less than 2^32 bytes.
+    /// Adds the decoded bytes of one step, which are less than 2^32, to the checksum.
     pub(super) fn update(&mut self, bytes: &[u8]) {
         match self {
             Self::None => {}
@@ -35,7 +35,7 @@ impl Sum {
         }
     }
 
-    /// Returns the length of the trailer in bytes.
+    /// Returns the length of the trailer that contains the checksum, in bytes.
     pub(super) fn bytes(&self) -> u8 {
         match self {
             Self::None => 0,
@@ -44,8 +44,8 @@ impl Sum {
         }
     }
 
-    /// Returns whether the trailer contains this checksum. The last byte of the trailer is the
-    /// highest of `trailer`.
+    /// Returns whether the trailer of the body contains this checksum. The last byte of the trailer
+    /// is the highest byte of `trailer`.
     pub(super) fn is(&self, trailer: u64) -> bool {
         match self {
             Self::None => true,

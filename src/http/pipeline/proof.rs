@@ -46,14 +46,14 @@ mod tests;
 
 use super::{Learnt, Settings};
 
-/// How far a server is trusted to reply in order.
+/// How far a server is trusted to send its replies in the order of the requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Trust {
-    /// This many of its batches were compared and equal.
+    /// So many batches of this server were compared, and the replies were equal.
     Passed(u8),
-    /// It gets one request at a time, permanently.
+    /// The server gets one request at a time, permanently.
     OneByOne,
-    /// It gets one request a connection, permanently.
+    /// The server gets one request a connection, permanently.
     OnePerConnection,
 }
 
@@ -64,8 +64,8 @@ impl Default for Trust {
 }
 
 impl Trust {
-    /// Encodes the value for the state on disk. 0 and 1 keep the meaning they had when that byte
-    /// only said whether pipelining is disabled.
+    /// Encodes this trust as one byte for the state on disk. 0 and 1 keep the meaning they had when
+    /// that byte only said whether pipelining is disabled.
     pub(super) fn code(self) -> u8 {
         match self {
             Self::Passed(0) => 0,
@@ -88,13 +88,13 @@ impl Trust {
 /// What to do with a complete reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Filing {
-    /// File it.
+    /// File the reply now.
     Now,
-    /// Hold it: others of its batch are outstanding.
+    /// Hold the reply: other replies of its batch are outstanding.
     Hold,
-    /// Hold it, and begin the comparison of the batch.
+    /// Hold the reply, and begin the comparison of its batch.
     HoldAndCompare,
-    /// Compare it: it is the reply to the repeated request. See [`super::Pipeline::compared`].
+    /// Compare the reply: it is the one to the repeated request. See [`super::Pipeline::compared`].
     Compare,
 }
 
@@ -102,11 +102,11 @@ pub enum Filing {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Batch {
     sent: u32,
-    /// The number of replies, including held ones.
+    /// The number of complete replies to this batch, including held ones.
     replied: u32,
-    /// The number of replies that are not filed yet.
+    /// The number of complete replies that are held, that is, not filed yet.
     held: u32,
-    /// Whether a reply is being compared.
+    /// True while the repeated request of a comparison is in flight.
     is_comparing: bool,
 }
 
@@ -117,7 +117,8 @@ impl Batch {
         }
     }
 
-    /// Records a complete reply; `in_flight` other requests are outstanding.
+    /// Records a complete reply, and returns what to do with it. `in_flight` other requests are
+    /// outstanding.
     pub(super) fn replied(&mut self, on_probation: bool, in_flight: u32) -> Filing {
         if self.is_comparing {
             return Filing::Compare;
@@ -133,7 +134,7 @@ impl Batch {
         Filing::Now
     }
 
-    /// Returns the number of replies that are not filed yet.
+    /// Returns the number of complete replies that are not filed yet.
     pub(super) fn held(&self) -> u32 {
         self.held
     }
@@ -151,20 +152,19 @@ impl Batch {
         self.sent > 1 || self.is_comparing
     }
 
-    /// Returns whether the next reply follows another one of its batch.
+    /// Returns whether another reply of the same batch came before the next reply.
     pub(super) fn is_behind(&self) -> bool {
         self.replied > 0
     }
 }
 
 impl Learnt {
-    /// Returns whether batches of this server are held until one of their replies has been
-    /// compared.
+    /// Returns whether the batches of this server are held until one of their replies was compared.
     pub(super) fn is_on_probation(&self, settings: &Settings) -> bool {
         matches!(self.trust, Trust::Passed(batches) if batches < settings.probation)
     }
 
-    /// Records the comparison of a batch.
+    /// Records the result of comparing a batch: whether the replies were equal.
     pub(super) fn is_compared(&mut self, equal: bool) {
         self.trust = match self.trust {
             Trust::Passed(batches) if equal => Trust::Passed(batches.saturating_add(1)),
@@ -174,9 +174,9 @@ impl Learnt {
     }
 }
 
-/// Returns which reply of a batch is compared, and which one after it, when `passed` batches have
-/// passed already. `repeats` says of each reply whether its content equals that of the one before
-/// it.
+/// Chooses which reply of a batch is compared, and which one after it (`None`: only one). Both are
+/// indexes into the batch. `passed` batches of the server were equal before. `repeats` says of each
+/// reply whether its content equals that of the reply before it.
 ///
 /// Of a run of equal replies the last and the first are chosen: if one of them was sent in place of
 /// the others, the other end differs from it. Without a run the last, the first and the middle one

@@ -1,38 +1,38 @@
 //! Detects replies out of order by comparing what a reply says of itself with what was requested.
 //!
 //! The check is needed only if other requests are in flight after the answered one; the engine
+//! The check is needed only if other requests are in flight after the answered one; the engine
 //! calls it only then.
-//! Cost: nothing if none are; else a few comparisons of short strings, no allocation.
 
-/// The fields of a reply that could reveal a swap.
+/// The header fields of a reply that could reveal that replies were swapped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Signs<'a> {
-    /// The value of Content-Location.
+    /// The value of Content-Location; `None` if the reply doesn't have the field.
     pub content_location: Option<&'a [u8]>,
-    /// The value of Location.
+    /// The value of Location; `None` if the reply doesn't have the field.
     pub location: Option<&'a [u8]>,
-    /// The value of Content-Type.
+    /// The value of Content-Type; `None` if the reply doesn't have the field.
     pub content_type: Option<&'a [u8]>,
 }
 
-/// Why a reply seems to answer another request.
+/// The sign by which a reply seems to answer another request than its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Swap {
-    /// Content-Location names another request in flight.
+    /// The Content-Location of the reply names another request in flight.
     ContentLocation,
-    /// It redirects to the path of another request in flight plus a slash, as servers do for
+    /// The reply redirects to the path of another request in flight plus a slash, as servers do for
     /// folders.
     Redirect,
-    /// Its media type contradicts the file extension of its own path and fits that of another
-    /// request.
+    /// The media type of the reply contradicts the file extension of its own request's path, and
+    /// fits that of another request in flight.
     MediaType,
 }
 
-/// Returns whether the reply to `asked` seems to answer one of the requests `behind` it; all are
-/// targets, that is path and query. No single field is suspicious: pages redirect anywhere, and a
-/// missing image is often answered with a page. The reply must contradict its own request and match
-/// another one in flight. A false alarm costs one server its pipelining; a missed swap archives a
-/// page under the wrong URL.
+/// Returns whether, and by which sign, the reply to the request `asked` seems to answer one of the
+/// later requests `behind`. All requests are given as path and query. No single field is
+/// suspicious: pages redirect anywhere, and a missing image is often answered with a page. The
+/// reply must contradict its own request and match another one in flight. A false alarm costs one
+/// server its pipelining; a missed swap archives a page under the wrong URL.
 pub fn suspicious(asked: &str, behind: &[&str], signs: &Signs<'_>) -> Option<Swap> {
     if behind.is_empty() {
         return None;
@@ -53,7 +53,7 @@ pub fn suspicious(asked: &str, behind: &[&str], signs: &Signs<'_>) -> Option<Swa
     (misses && behind.iter().any(fits)).then_some(Swap::MediaType)
 }
 
-/// Types of content that both a file extension and a media type show.
+/// The classes of content that both a file extension and a media type show.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Class {
     Page,
@@ -101,7 +101,7 @@ fn class_of_path(target: &str) -> Option<Class> {
     Some(*class)
 }
 
-/// Returns path and query of a reference, without scheme, authority and fragment.
+/// Returns the path and the query of a reference, without its scheme, authority and fragment.
 fn path_of(reference: &[u8]) -> &[u8] {
     let end = memchr::memchr(b'#', reference).unwrap_or(reference.len());
     let reference = &reference[..end];

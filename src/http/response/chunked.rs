@@ -3,21 +3,23 @@
 //! The parser is a state machine over bytes and stores no framing, so a chunk line may be split
 //! anywhere. Extensions and trailer fields are skipped, because nothing uses them.
 //!
-//! It is lenient where all clients are: white space after a size, a lone LF as line end. Everything
-//! else is refused, so that no bytes are read as data here and as framing elsewhere.
+//! It is as lenient as all clients are: it accepts white space after a size, and a lone LF as line
+//! end. Everything else is refused, so that no bytes are read as data here and as framing
+//! elsewhere.
 //! Source: RFC 9112 section 7.1.
 
 use super::{Broken, Limits};
 
-/// The state of the parser.
+/// The state of the parser of one chunked body.
 #[derive(Debug)]
 pub(super) struct Chunks {
     position: Position,
-    /// The size of the chunk as parsed so far; then the number of its data bytes that are left.
+    /// While a chunk size is parsed, the size so far; after that, the number of data bytes left in
+    /// the chunk.
     left: u64,
-    /// The length of the line, or of the trailer section, so far.
+    /// The length of the current chunk line or of the trailer section so far, in bytes.
     line_bytes: usize,
-    /// The number of framing bytes of the whole body.
+    /// The number of framing bytes of the whole body so far.
     framing_bytes: u64,
 }
 
@@ -35,25 +37,25 @@ enum Position {
     Data,
     /// Before the CR, or a lone LF, after the data.
     DataEnd,
-    /// Before the LF after that CR.
+    /// Before the LF that follows the CR after the data.
     DataLineEnd,
     /// At the start of a trailer line.
     Trailer,
     /// Inside a trailer line.
     TrailerLine,
-    /// Before the LF of the blank line.
+    /// Before the LF of the blank line that ends the trailer section.
     TrailerEnd,
 }
 
-/// What the next bytes are.
+/// The meaning of the next bytes of the body.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Piece {
-    /// All of them are framing; more are needed.
+    /// All of the given bytes are framing, and more bytes are needed.
     More,
-    /// The numbers of framing bytes and of data bytes after them (at least one). The caller reports
-    /// with [`Chunks::take`] how many data bytes it used.
+    /// First so many bytes of framing, then so many bytes of data (at least one). The caller
+    /// reports with [`Chunks::take`] how many data bytes it used.
     Data(usize, usize),
-    /// The body ends after so many bytes of framing.
+    /// So many bytes of framing, with which the body ends.
     End(usize),
 }
 
@@ -78,12 +80,12 @@ impl Chunks {
         Ok(Piece::More)
     }
 
-    /// Returns how many bytes of the current chunk have not arrived.
+    /// Returns the number of bytes of the current chunk that have not arrived.
     pub(super) fn missing_bytes(&self) -> u64 {
         if self.position == Position::Data { self.left } else { 0 }
     }
 
-    /// Consumes `len` bytes of the data reported last.
+    /// Consumes `len` of the data bytes that the last [`Piece::Data`] reported.
     pub(super) fn take(&mut self, len: u64) {
         self.left -= len;
         if self.left == 0 {
@@ -110,7 +112,7 @@ impl Chunks {
         Ok(())
     }
 
-    /// Parses one byte of framing; returns whether it was the last of the body.
+    /// Parses one byte of framing; returns whether it was the last byte of the body.
     fn framing(&mut self, byte: u8) -> Result<bool, Broken> {
         self.position = match (self.position, byte) {
             (Position::Size | Position::Digits, b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F') => {

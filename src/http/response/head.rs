@@ -1,4 +1,5 @@
-//! The head of a reply: its status, its fields as ranges, and what they say of body and connection.
+//! The head of a reply: its status, its fields as ranges, and what the fields say about the body
+//! and the connection.
 //!
 //! A valid head is parsed by `httparse` once. Any other head is parsed a second time as browsers do
 //! (module `odd`), on a copy; the ranges are then mapped back to the original bytes.
@@ -20,16 +21,17 @@ pub struct Head {
     pub status: u16,
     /// The minor version: 1 for HTTP/1.1 and above, 0 for HTTP/1.0 and for invalid versions.
     pub minor: u8,
-    /// Where the body ends.
+    /// How the end of the body is found.
     pub framing: Framing,
-    /// Whether the connection may be reused after this reply.
+    /// True if the connection may be reused after this reply.
     pub persists: bool,
-    /// The `max` parameter of `Keep-Alive`: how many more requests the server says it accepts.
+    /// The `max` parameter of the field `Keep-Alive`: how many more requests the server says it
+    /// accepts on this connection. `None` if the server doesn't say.
     pub keep_max: Option<u32>,
-    /// The `timeout` parameter of `Keep-Alive`: how long the server says it keeps an idle
-    /// connection, in seconds.
+    /// The `timeout` parameter of the field `Keep-Alive`: how long the server says it keeps an idle
+    /// connection, in seconds. `None` if the server doesn't say.
     pub keep_timeout_s: Option<u32>,
-    /// Whether a line was malformed and skipped, or read as browsers read it.
+    /// True if a line of the head was malformed, and was skipped or read as browsers read it.
     pub is_odd: bool,
     /// The length of the head with its blank line, in bytes.
     pub len: usize,
@@ -41,22 +43,22 @@ pub struct Head {
 pub enum Framing {
     /// There is no body.
     None,
-    /// After so many bytes.
+    /// The body ends after so many bytes.
     Length(u64),
-    /// By the chunked transfer coding.
+    /// The body ends as the chunked transfer coding says.
     Chunked,
-    /// By the end of the connection.
+    /// The body ends when the connection does.
     Close,
 }
 
-/// Name and value of one field, relative to the first byte of the head.
+/// The ranges of the name and the value of one field, relative to the first byte of the head.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Field {
     name: Range<u32>,
     value: Range<u32>,
 }
 
-/// A list of fields with a larger capacity is not kept for the next reply.
+/// The capacity up to which a list of fields is kept for the next reply.
 const FIELDS_KEPT: usize = 64;
 
 impl Default for Head {
@@ -76,20 +78,20 @@ impl Default for Head {
 }
 
 impl Head {
-    /// Returns the value of the first field of that name, in any case, without surrounding white
-    /// space. The value of a field folded over several lines (RFC 9112 section 5.2) contains the
-    /// line ends.
+    /// Returns the value of the first field with this name, in any case, without surrounding white
+    /// space. The value of a field that is folded over several lines (RFC 9112 section 5.2)
+    /// contains the line ends.
     pub fn field<'a>(&self, head_bytes: &'a [u8], name: &str) -> Option<&'a [u8]> {
         let same = |field: &&Field| is_name(field.name(head_bytes), name);
         self.fields.iter().find(same).map(|field| field.value(head_bytes))
     }
 
-    /// Returns whether there is a field of that name, in any case.
+    /// Returns whether the head has a field with this name, in any case.
     pub fn has(&self, head_bytes: &[u8], name: &str) -> bool {
         self.field(head_bytes, name).is_some()
     }
 
-    /// Returns all fields in order, as unchanged name and value.
+    /// Returns all fields in order, each as its unchanged name and value.
     pub fn fields<'a>(&'a self, head_bytes: &'a [u8]) -> Fields<'a> {
         Fields { fields: self.fields.iter(), head_bytes }
     }
@@ -100,9 +102,9 @@ impl Head {
         coding::parse(found.flat_map(|(_, value)| items(value)))
     }
 
-    /// Parses `bytes`, which are exactly one head, except for the framing.
+    /// Parses `bytes`, which are exactly one head. Leaves out what [`Head::frame`] determines.
     pub(super) fn parse(&mut self, bytes: &[u8], fields_max: usize) -> Result<(), Broken> {
-        // `frame` sets the rest; a 1xx head has none of it.
+        // `frame` sets the other values; a 1xx head doesn't have them.
         *self = Self { fields: std::mem::take(&mut self.fields), ..Self::default() };
         self.len = bytes.len();
         match self.parse_by(&grammar(), bytes, fields_max) {
@@ -111,7 +113,7 @@ impl Head {
         }
     }
 
-    /// Parses a malformed head as browsers do.
+    /// Parses a malformed head as browsers do, on a copy.
     fn parse_odd(&mut self, bytes: &[u8], fields_max: usize) -> Result<(), Broken> {
         let line = StatusLine::read(bytes)?;
         let mut copy = line.rewrite(bytes);
@@ -130,7 +132,7 @@ impl Head {
         Ok(())
     }
 
-    /// Parses `bytes`, which may be a copy of the head.
+    /// Parses `bytes`, which may be a copy of the head, with `httparse`.
     fn parse_by(
         &mut self,
         grammar: &ParserConfig,
@@ -160,8 +162,8 @@ impl Head {
         Ok(())
     }
 
-    /// Determines where the body ends and whether the connection persists, by RFC 9112 sections 6.3
-    /// and 9.3 in their order. `bodiless` says that the request was HEAD.
+    /// Determines where the body ends and whether the connection persists, by the rules of RFC 9112
+    /// sections 6.3 and 9.3 in their order. `bodiless` is true if the request was HEAD.
     pub(super) fn frame(&mut self, head_bytes: &[u8], bodiless: bool) -> Result<(), Broken> {
         let control = Control::parse(self, head_bytes);
         self.keep_max = control.keep_max;
@@ -174,8 +176,9 @@ impl Head {
         }
         self.framing = match control.length {
             length if control.chunked => {
-                // A reply with both fields may be an attempt at response splitting, and HTTP/1.0
-                // has no chunks: read it, then close (section 6.1).
+                // A reply with Transfer-Encoding and Content-Length may be an attempt at response
+                // splitting, and HTTP/1.0 has no chunks. Such a reply is read, and the connection
+                // is then closed (section 6.1).
                 self.persists &= length == Length::None && self.minor == 1;
                 Framing::Chunked
             }
@@ -189,7 +192,7 @@ impl Head {
         Ok(())
     }
 
-    /// Frees the memory of an unusually long list of fields.
+    /// Frees the list of fields if it is unusually long.
     pub(super) fn shrink(&mut self) {
         if self.fields.capacity() > FIELDS_KEPT {
             self.fields = Vec::with_capacity(FIELDS_KEPT);
@@ -207,7 +210,7 @@ impl Field {
     }
 }
 
-/// Iterates over the fields of a head in order, as unchanged name and value.
+/// Iterates over the fields of a head in order, each as its unchanged name and value.
 #[derive(Clone, Debug)]
 pub struct Fields<'a> {
     fields: std::slice::Iter<'a, Field>,
@@ -223,12 +226,12 @@ impl<'a> Iterator for Fields<'a> {
     }
 }
 
-/// What the fields say of the end of the body and of the connection.
+/// The values of the fields that determine the end of the body and of the connection.
 struct Control {
-    /// Whether Transfer-Encoding names `chunked`, also among other codings: none of those was
+    /// True if Transfer-Encoding names `chunked`, also among other codings. None of the others was
     /// requested (our requests have no TE), and browsers check for this word alone.
     chunked: bool,
-    /// Whether Transfer-Encoding is anything but a single `chunked`, or `identity`, which means no
+    /// True if Transfer-Encoding is anything but a single `chunked`, or `identity`, which means no
     /// coding in RFC 2616.
     is_odd: bool,
     length: Length,
@@ -238,14 +241,14 @@ struct Control {
     keep_timeout_s: Option<u32>,
 }
 
-/// What Content-Length says.
+/// The combined meaning of all Content-Length fields.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Length {
     None,
     Bytes(u64),
-    /// Two numbers that differ.
+    /// The fields contain two numbers that differ.
     Differs,
-    /// Not a number below 2^64.
+    /// A field contains something else than a number below 2^64.
     Refused,
 }
 
@@ -322,7 +325,7 @@ fn grammar() -> ParserConfig {
     grammar
 }
 
-/// Returns a grammar that skips malformed field lines.
+/// Returns a configuration of `httparse` that skips malformed field lines.
 fn lenient_grammar() -> ParserConfig {
     let mut lenient = grammar();
     lenient
@@ -342,7 +345,8 @@ fn reason(error: httparse::Error) -> &'static str {
     }
 }
 
-/// Returns the range of `part` in `whole`. An empty part may be a constant from elsewhere.
+/// Returns the range of `part` within `whole`, of which it is a slice. If `part` is empty it may be
+/// a constant from elsewhere.
 fn range_of(whole: &[u8], part: &[u8]) -> Range<u32> {
     if part.is_empty() {
         return 0..0;
@@ -365,7 +369,7 @@ fn items(value: &[u8]) -> impl Iterator<Item = &[u8]> {
     value.split(|&byte| byte == b',').map(<[u8]>::trim_ascii).filter(|item| !item.is_empty())
 }
 
-/// Parses one or more digits to a number below 2^64.
+/// Parses one or more digits to a number; `None` if it is not below 2^64.
 fn parse_number(text: &[u8]) -> Option<u64> {
     if text.is_empty() {
         return None;

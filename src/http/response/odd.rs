@@ -17,18 +17,19 @@ use super::Broken;
 /// mark.
 pub(super) const JUNK_BYTES_MAX: usize = 4;
 
-/// Where a head begins in the bytes received so far.
+/// The position at which a head begins in the bytes received so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Start {
-    /// After so many bytes of junk.
+    /// The head begins after so many bytes of junk.
     At(usize),
-    /// More bytes are needed to decide. `is_likely` says that the bytes begin like a head.
+    /// More bytes are needed to find the beginning. `is_likely` is true if the bytes so far begin
+    /// like a head.
     Unknown { is_likely: bool },
-    /// Nowhere: this is not HTTP.
+    /// No head begins in these bytes: the reply is not HTTP.
     No,
 }
 
-/// Finds the status line.
+/// Finds the beginning of the head, which is its status line.
 pub(super) fn find_start(bytes: &[u8]) -> Start {
     for junk in 0..=JUNK_BYTES_MAX {
         let Some(rest) = bytes.get(junk..).filter(|rest| !rest.is_empty()) else {
@@ -50,17 +51,18 @@ pub(super) fn find_start(bytes: &[u8]) -> Start {
 /// The parsed status line of a malformed head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct StatusLine {
-    /// The length of the line with its line end, in bytes.
+    /// The length of the status line with its line end, in bytes.
     pub(super) len: usize,
-    /// The minor version by which the reply is read: 0 unless it is HTTP/1.1 to 1.9.
+    /// The minor version of HTTP by which the reply is read: 1 for HTTP/1.1 to 1.9, otherwise 0.
     pub(super) minor: u8,
     pub(super) status: [u8; 3],
-    /// Whether the line is valid; RFC 9110 section 2.5 has later minor versions read as 1.1.
+    /// True if the status line is valid. Minor versions above 1 are, because RFC 9110 section 2.5
+    /// says to read them as 1.1.
     pub(super) is_valid: bool,
 }
 
 impl StatusLine {
-    /// Parses the first line of a head, which begins with `HTTP` in any case.
+    /// Parses the status line at the start of a head, which begins with `HTTP` in any case.
     pub(super) fn read(head: &[u8]) -> Result<Self, Broken> {
         let len = memchr::memchr(b'\n', head).map_or(head.len(), |end| end + 1);
         let line = head[4..len].trim_ascii_end();
@@ -82,7 +84,7 @@ impl StatusLine {
         Ok(Self { len, minor: minor.min(1), status, is_valid })
     }
 
-    /// Returns the head with a valid status line; the rest is unchanged.
+    /// Returns a copy of `head` with a valid status line; the rest is unchanged.
     pub(super) fn rewrite(self, head: &[u8]) -> Vec<u8> {
         let minor = [b'0' + self.minor];
         [&b"HTTP/1."[..], &minor, b" ", &self.status, b"\r\n", &head[self.len..]].concat()
