@@ -69,7 +69,7 @@ impl Exit {
         }
     }
 
-    /// Describes the way in which the program ended in one line.
+    /// Describes this way of ending in one line, for the table of exit codes.
     pub const fn meaning(self) -> &'static str {
         match self {
             Self::Finished => "finished: nothing is left to do",

@@ -31,8 +31,8 @@ pub(super) fn product(text: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks how the operator can be contacted. The text may be empty, because a crawl of the lab
-/// needs none.
+/// Checks how the operator can be contacted. The text may be empty, because a crawl of the lab (a
+/// local synthetic web) needs no contact.
 pub(super) fn contact(text: &str) -> Result<(), String> {
     if text.is_empty() {
         return Ok(());

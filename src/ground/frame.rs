@@ -113,7 +113,7 @@ pub fn push_opening(role: Role, crawl: u64, out: &mut Vec<u8>) {
 pub const OPENING_BYTES: usize = OVERHEAD_BYTES + 15;
 
 /// Parses the frame at the front of `bytes`. Returns the frame and its length in bytes. `offset` is
-/// the position of `bytes` in the file, which the frame records.
+/// the position of `bytes` in the file, and becomes [`Frame::offset`].
 pub fn parse(bytes: &[u8], offset: u64) -> Result<(Frame<'_>, usize), Flaw> {
     let mut take = Take::new(bytes);
     let len = take.u32().map_err(|Short| Flaw::Cut)? as usize;

@@ -99,7 +99,7 @@ pub struct Resolver {
     messages: Vec<Message>,
 }
 
-/// One look-up in flight.
+/// A look-up that is in flight: its answer has not been handed out yet.
 struct Pending {
     name: Box<str>,
     families: Families,

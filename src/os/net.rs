@@ -117,8 +117,8 @@ impl Net {
         }
     }
 
-    /// Continues the handshakes and reads that a budget cut short in the previous turn. A socket
-    /// that needs more goes to the end of its list again.
+    /// Continues the handshakes and reads that a budget cut short in the previous turn. A
+    /// connection that needs still more is moved to the end of its list.
     pub(super) fn read_ready(&mut self, engine: &mut Engine, now: Now) {
         for _ in 0..self.securing.len() {
             let Some(conn) = self.securing.pop_front() else { break };

@@ -127,7 +127,7 @@ pub(super) struct Gauge {
     measured_ns: u64,
 }
 
-/// One in this many calls of the poller is measured.
+/// The CPU time of the poller is measured in one of this many calls.
 const SAMPLE: u64 = 16;
 
 impl Gauge {

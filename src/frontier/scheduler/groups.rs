@@ -36,12 +36,12 @@ pub struct GroupId(NonZeroU32);
 /// What the servers of a group have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum GroupKind {
-    /// They have the same host name. The host gets at most one visit at a time, whatever the scheme
-    /// or port.
+    /// The servers have the same host name. The host gets at most one visit at a time, whatever the
+    /// scheme or port.
     Host,
-    /// They have the same registrable domain, such as `example.co.uk`.
+    /// The servers have the same registrable domain, such as `example.co.uk`.
     Domain,
-    /// They have the same IP address, as on shared hosting and in content delivery networks.
+    /// The servers have the same IP address, as on shared hosting and in content delivery networks.
     Address,
 }
 

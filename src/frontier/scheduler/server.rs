@@ -64,8 +64,8 @@ pub(super) enum Standing {
     /// The server is being visited, but the group of its address didn't admit the visit and doesn't
     /// count it.
     Unbound,
-    /// The server is busy without a visit, because its queue is open. No group counts this as a
-    /// visit.
+    /// The server is busy without a visit, while URLs are taken from its queue. No group counts
+    /// this as a visit.
     Open,
     /// The server was given up for this reason.
     Retired(Retirement),

@@ -28,7 +28,7 @@ pub enum ServerState {
     Ready,
     /// The rest of the server is over, but its next URLs are on disk and must be read first.
     Reading,
-    /// The server is being visited, or its queue is open without a visit.
+    /// The server is being visited, or URLs are taken from its queue without a visit.
     Busy,
     /// The server has URLs and rests until it is due.
     Snoozed,
