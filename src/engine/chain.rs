@@ -48,7 +48,7 @@ use std::rc::Rc;
 /// The letter that stands for a redirect in a hop path (in the crawl log, how a URL was reached).
 pub(super) const REDIRECT: u8 = b'R';
 
-/// All redirect chains.
+/// All redirect chains of the crawl that have not ended.
 #[derive(Debug, Default)]
 pub(super) struct Chains {
     live: Map<u32, Chain>,
@@ -126,7 +126,8 @@ impl Chains {
         self.live.contains_key(&number)
     }
 
-    /// Holds a link if a chain requests its target; returns whether one does.
+    /// Holds a link if a chain is requesting its target (the URL with this deduplication key);
+    /// `write` encodes the link. Returns whether the link is held.
     pub(super) fn hold(&mut self, key: Fingerprint, write: impl FnOnce(&mut Vec<u8>)) -> bool {
         if self.requested.is_empty() {
             return false;

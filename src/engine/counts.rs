@@ -7,10 +7,11 @@ use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-/// The name of what is counted. It is owned only after it was read from a checkpoint.
+/// The name of a kind of thing that is counted. It is an owned string only if it was read from a
+/// checkpoint.
 pub type Name = Cow<'static, str>;
 
-/// The number of largest losses kept for each cause.
+/// The maximum number of largest losses that are listed for each cause.
 const CUT_MOST: usize = 3;
 
 /// Counters since the crawl began, over all its runs unless noted otherwise.
@@ -20,7 +21,7 @@ pub struct Counts {
     /// Pages with their final reply, whatever its status. Redirects and robots.txt files don't
     /// count.
     pub pages: u64,
-    /// Pages of this run alone.
+    /// Pages fetched in this run alone.
     #[serde(skip)]
     pub pages_of_run: u64,
     /// The sum of the qualities of the fetched pages, in millionths. The quality of a page is the
@@ -69,7 +70,7 @@ pub struct Counts {
     pub retries: u64,
     /// Servers given up.
     pub retired: u64,
-    /// References found in pages.
+    /// References (links and the like) found in pages.
     pub links: u64,
     /// References that are no http(s) URL, or one that is too long.
     pub links_invalid: u64,
@@ -88,7 +89,7 @@ pub struct Counts {
     /// For each cause in `cut`, the largest losses: the amount, and the URL or name that lost it,
     /// the largest first.
     pub cut_most: BTreeMap<Name, Vec<(u64, String)>>,
-    /// URLs new to the crawl.
+    /// URLs that the seen test found to be new to the crawl.
     pub urls_new: u64,
     /// Replies read back from the archive instead of fetched, when the crawl was resumed.
     pub replayed: u64,
@@ -106,13 +107,13 @@ pub struct Counts {
     pub pauses: u64,
     /// Late events of connections that were gone.
     pub late_events: u64,
-    /// Fetches by their outcome.
+    /// The number of fetches with each outcome.
     pub outcomes: BTreeMap<Name, u64>,
-    /// Replies that could not be parsed, by the defect.
+    /// The number of replies that could not be parsed, by the kind of defect.
     pub broken: BTreeMap<Name, u64>,
-    /// Replies by status.
+    /// The number of replies with each HTTP status.
     pub statuses: BTreeMap<u16, u64>,
-    /// The number of requests on each connection that ended in this run.
+    /// How many connections that ended in this run carried how many requests.
     #[serde(skip_deserializing)]
     pub requests_per_connection: Histogram,
     /// The observed rests of servers in this run, in thousandths of the promised rests: 1,000 is
@@ -126,7 +127,7 @@ pub struct Counts {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Losses {
-    /// The number of all such URLs.
+    /// The number of all lost URLs.
     pub urls: u64,
     /// The number of servers with lost URLs that had answered before.
     pub answered: u64,
@@ -137,7 +138,7 @@ pub struct Losses {
 /// The URLs lost with one server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Loss {
-    /// The number of URLs.
+    /// The number of lost URLs of the server.
     pub urls: u64,
     /// The last outcome of the server, for which it was given up.
     pub cause: Name,
@@ -225,7 +226,8 @@ impl Counts {
         }
     }
 
-    /// Lists `whom` with the total of its losses of this cause, if that is among the largest.
+    /// Lists `whom` (a URL or name) with `total`, the sum of its losses of this cause, if that is
+    /// among the largest losses.
     pub(super) fn set_cut_total(&mut self, cause: &'static str, total: u64, whom: &str) {
         let most = self.cut_most.entry(cause.into()).or_default();
         match most.iter().position(|(_, known)| known == whom) {

@@ -16,7 +16,7 @@
 //! its budget: the last one received, and that of a connection that timed out.
 //! Cost: an addition and a subtraction a charge.
 
-/// The maximum cost of one step, in units. A step that could cost more must be resumable.
+/// The maximum cost of one step of work, in units. A step that could cost more must be resumable.
 pub const STEP_UNITS: usize = 512 << 10;
 
 /// The kinds of work. The unit is a byte unless noted otherwise.
@@ -101,7 +101,7 @@ pub enum Budget {
     Queues,
 }
 
-/// The number of budgets.
+/// The number of budgets that a turn has.
 const BUDGETS: usize = 3;
 
 impl Budget {
@@ -123,7 +123,7 @@ impl Budget {
 pub struct TurnWork {
     /// The sum of the units of all kinds of work.
     pub units: usize,
-    /// The units of each kind, in the order of [`Work::all`].
+    /// The units of each kind of work, in the order of [`Work::all`].
     pub by_kind: [usize; KINDS.len()],
 }
 
@@ -156,7 +156,7 @@ impl Ledger {
         Self { budget, record_units, left: [budget; BUDGETS], ..Self::default() }
     }
 
-    /// Charges work that was done.
+    /// Charges work that was done to the budget of its kind.
     pub(super) fn charge(&mut self, work: Work, units: usize) {
         let left = &mut self.left[work.budget() as usize];
         *left = left.saturating_sub(units);

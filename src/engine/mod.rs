@@ -106,7 +106,7 @@ pub struct Engine {
     chains: Chains,
     counts: Counts,
     shutdown: Shutdown,
-    /// `None` if the crawl keeps no state and can't be resumed.
+    /// The checkpoints of the crawl; `None` if it keeps no state and so can't be resumed.
     checkpoints: Option<Checkpoints>,
 }
 

@@ -13,10 +13,10 @@ use serde::{Deserialize, Serialize};
 /// What a fetch ended with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Outcome {
-    /// A complete reply with this status.
+    /// A complete reply with this HTTP status.
     Status(u16),
-    /// A reply with this status whose body ended early, in this way. What was received is kept,
-    /// marked as truncated.
+    /// A reply with this HTTP status whose body ended early; the [`Shortfall`] says how. What was
+    /// received is kept, marked as truncated.
     Short(u16, Shortfall),
     /// robots.txt forbids the URL.
     RobotsDenied,
@@ -154,12 +154,12 @@ pub enum ServerFate {
     Retire(Retirement),
 }
 
-/// One row of the table.
+/// The consequences of an outcome, one row of the table of outcomes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Verdict {
-    /// The consequence for the URL.
+    /// The consequence of the outcome for the URL.
     pub url: UrlFate,
-    /// The consequence for the server.
+    /// The consequence of the outcome for the server.
     pub server: ServerFate,
     /// The code of the outcome in the crawl log.
     pub code: i32,

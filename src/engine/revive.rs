@@ -16,7 +16,7 @@ use super::seeds::SEED;
 use crate::frontier::{Retirement, ServerId, ServerState};
 use crate::url::Url;
 
-/// The cost of examining a server, in units of work.
+/// The cost of examining a server, in units of work (see `ledger`).
 const SERVER_UNITS: usize = 64;
 
 impl Engine {

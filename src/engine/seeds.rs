@@ -48,13 +48,13 @@ impl Seeds {
         }
     }
 
-    /// Notes that a seed was fetched.
+    /// Notes that the seed with this URL was fetched.
     pub(super) fn note_success(&mut self, url: &str) {
         self.done += 1;
         self.failed.remove(url);
     }
 
-    /// Notes that a seed failed, and why.
+    /// Notes that the seed with this URL failed, and why.
     pub(super) fn note_failure(&mut self, url: &str, why: Cow<'static, str>) {
         if self.failed.len() < FAILED_MAX || self.failed.contains_key(url) {
             self.failed.insert(url.to_owned(), why);

@@ -32,9 +32,9 @@ pub struct Settings {
     pub cookies: bool,
     /// Limits on the size of a reply.
     pub reply: http::response::Limits,
-    /// Limits on decoding.
+    /// Limits on undoing the content codings of replies.
     pub coding: http::coding::DecodeLimits,
-    /// Pipelining.
+    /// The settings of pipelining, which sends requests before earlier ones are answered.
     pub pipeline: http::pipeline::Settings,
     /// How the qualities of URLs are estimated.
     pub rating: rating::Settings,
@@ -50,13 +50,13 @@ pub struct Settings {
     pub scope: url::scope::Settings,
     /// Which kinds of references are followed.
     pub links: links::Settings,
-    /// The archive and the crawl log.
+    /// The settings of the archive and of the crawl log.
     pub store: store::Settings,
     /// The state that makes the crawl resumable.
     pub state: State,
     /// Whether the stream of discovered URLs is written to a trace.
     pub trace: bool,
-    /// The key of the fingerprints, drawn at random once a crawl.
+    /// The key of the fingerprints (keyed hashes) of URLs, drawn at random once a crawl.
     pub fingerprint_key: [u8; 16],
     /// The budget for bytes of replies in memory; when it is exceeded, connections are paused.
     pub held_bytes_max: usize,
@@ -64,10 +64,11 @@ pub struct Settings {
     /// used rules are written to disk. If the crawl keeps no state they are dropped, and robots.txt
     /// is requested again later.
     pub robots_bytes_max: usize,
-    /// The maximum number of servers of one registrable domain; a tenth of all servers at most.
+    /// The maximum number of servers of one registrable domain. It is capped at a tenth of all
+    /// servers; `None` means just that.
     pub servers_per_domain_max: Option<u32>,
-    /// The size of each budget of work of a turn, in units of about one scanned byte of a page: see
-    /// `engine::ledger`.
+    /// The size of each budget of work of a turn, in units of work. One unit costs about as much as
+    /// scanning one byte of a page: see `engine::ledger`.
     pub turn_bytes_max: usize,
 }
 
@@ -109,11 +110,13 @@ impl Settings {
 /// The state that makes a crawl resumable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct State {
-    /// The number of the crawl, which is in all its files; `None` if it keeps no state.
+    /// The number that identifies the crawl, which is in all its files; `None` if the crawl keeps
+    /// no state.
     pub crawl: Option<u64>,
     /// The time between two checkpoints.
     pub period: Duration,
-    /// How long to wait before writing to a full disk again; `None` ends the crawl instead.
+    /// How long to wait after the disk was full before writing again; `None` ends the crawl
+    /// instead.
     pub full_wait: Option<Duration>,
 }
 
@@ -135,7 +138,7 @@ pub struct Identity {
     pub user_agent: String,
     /// The From field: the e-mail address of a person.
     pub from: Option<String>,
-    /// Who runs the crawl, for the archive.
+    /// Who runs the crawl, to be recorded in the archive.
     pub operator: String,
     /// The name of the job.
     pub job: String,
@@ -178,7 +181,7 @@ pub struct Connections {
     pub fetch_timeout: Duration,
     /// How long replies in progress may still take when the crawl is stopped.
     pub stop_timeout: Duration,
-    /// Which addresses may be connected to.
+    /// The rules that say which addresses may be connected to.
     pub addresses: address::Rules,
 }
 
@@ -216,7 +219,7 @@ pub struct Retries {
     pub wait_max: Duration,
     /// The maximum `Retry-After` that is obeyed; a longer one counts as this.
     pub retry_after_max: Duration,
-    /// The crawl ends after no server could be reached for this time.
+    /// How long no server may be reachable before the crawl ends.
     pub outage_max: Duration,
 }
 
@@ -254,18 +257,19 @@ impl Default for Retries {
 pub struct Robots {
     /// Whether robots.txt is requested and obeyed.
     pub obey: bool,
-    /// How long a file is valid (RFC 9309 2.4: at most a day).
+    /// How long a robots.txt file is valid (RFC 9309 2.4: at most a day).
     pub ttl: Duration,
-    /// The wait before a file that could not be fetched is requested again.
+    /// The wait before a robots.txt file that could not be fetched is requested again.
     pub retry_wait: Duration,
     /// How long a server may fail to answer before it is treated as one without a robots.txt.
     pub unreachable_max: Duration,
     /// The maximum Crawl-delay that is obeyed; a server that asks for more is given up.
     pub crawl_delay_max: Duration,
-    /// The maximum number of redirects followed (RFC 9309 2.3.1.2: at least five).
+    /// The maximum number of redirects of robots.txt that are followed (RFC 9309 2.3.1.2: at least
+    /// five).
     pub redirects_max: u8,
-    /// Whether an HTML page in place of the file counts as a file without rules. If not, the file
-    /// counts as unreachable.
+    /// Whether an HTML page in place of a robots.txt file counts as a file without rules (true) or
+    /// as unreachable (false).
     pub html_allows: bool,
 }
 

@@ -30,7 +30,7 @@ pub(super) struct Shutdown {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Stage {
     Crawling,
-    /// Replies in progress may finish until this time.
+    /// No more requests are sent. Replies in progress may finish until this time.
     Stopping(Instant),
     /// Waits until checkpoints in progress have ended.
     Closing,

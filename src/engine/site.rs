@@ -34,9 +34,10 @@ pub(super) struct Sites {
     free: Vec<NonZeroU32>,
     /// The server that [`Sites::free_idle`] checks next.
     next: usize,
-    /// The table of servers that an earlier run knew and this run has not visited.
+    /// The table that is used for all servers that an earlier run knew and that this run has not
+    /// visited.
     known_default: Site,
-    /// The table of servers that are new in this run and not visited yet.
+    /// The table that is used for all servers that are new in this run and not visited yet.
     new_default: Site,
     /// The number of servers that earlier runs knew.
     known: usize,
@@ -110,7 +111,7 @@ impl Sites {
     }
 }
 
-/// The number of servers checked in a turn.
+/// The number of servers that are checked for idle tables in a turn.
 const CHECKED: usize = 32;
 /// How long after the last visit the table of a server is kept at least.
 const IDLE: Duration = Duration::from_secs(3_600);
@@ -119,7 +120,8 @@ const IDLE: Duration = Duration::from_secs(3_600);
 #[derive(Debug, Default)]
 pub(super) struct Site {
     pub(super) robots: Robots,
-    /// The end of the last visit, and the time before which the next may not begin.
+    /// When the last visit of the server ended, and the time before which the next one may not
+    /// begin.
     rest: (Instant, Instant),
     rare: Option<Box<Rare>>,
     pub(super) learnt: Learnt,
@@ -128,7 +130,7 @@ pub(super) struct Site {
     conn: Option<NonZeroU32>,
     /// The number of failed visits in a row: see [`Site::add_failure`].
     pub(super) failures: u8,
-    /// The number of tries in a row in which robots.txt could not be fetched.
+    /// The number of tries in a row in which the server's robots.txt could not be fetched.
     pub(super) robots_tries: u8,
     /// Whether the server's robots.txt rules were used since the hand of the cache (CLOCK
     /// algorithm) passed the server last.
@@ -140,9 +142,9 @@ pub(super) struct Site {
 /// Facts that few servers have.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Rare {
-    /// The time of the first failure to fetch robots.txt, if it still can't be fetched.
+    /// The time of the first failure to fetch robots.txt; `None` if it can be fetched.
     robots_failing_since: Option<Instant>,
-    /// Whether one of the failed tries returned a robots.txt that was truncated but legible.
+    /// Whether one of the failed tries to fetch robots.txt returned a truncated but legible file.
     robots_cut: bool,
     /// Why the server is to be given up when its visit ends, with the outcome that its URLs get;
     /// `None` if it is not to be given up.

@@ -24,11 +24,11 @@ pub(super) struct Storage {
     fatal: Option<FatalError>,
 }
 
-/// A pause because the disk is full.
+/// A pause of the crawl because the disk is full.
 #[derive(Clone, Copy, Debug)]
 struct Pause {
     since: Instant,
-    /// When writing is tried again.
+    /// When writing to the disk is tried again.
     until: Instant,
 }
 

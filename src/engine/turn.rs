@@ -72,12 +72,12 @@ impl Turn {
         !self.actions.is_empty()
     }
 
-    /// Ends the turn: the next one has its whole budget of work.
+    /// Ends the turn: the next one has its whole budgets of work.
     pub(super) fn end(&mut self) {
         self.ledger.end_turn();
     }
 
-    /// Charges work that was done to the budget of the turn.
+    /// Charges work that was done, in units (see `ledger`), to the budget of its kind.
     pub(super) fn charge(&mut self, work: Work, units: usize) {
         self.ledger.charge(work, units);
     }

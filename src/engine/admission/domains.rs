@@ -26,7 +26,8 @@ pub(in crate::engine) struct Domains {
     most: u32,
 }
 
-/// The counts of one domain.
+/// What is counted for one registrable domain: its servers, and the URLs refused because of the
+/// limit.
 #[derive(Clone, Copy, Debug, Default)]
 struct Count {
     servers: u32,

@@ -13,7 +13,7 @@ use crate::url::{Fingerprint, Fingerprinter, UrlRef};
 /// The number of buffered bytes from which the buffer is written to disk.
 const APPEND_BYTES: usize = 256 << 10;
 
-/// A trace that is being written.
+/// A trace that is being written to a file.
 #[derive(Debug)]
 pub(in crate::engine) struct Trace {
     writer: Writer,

@@ -34,7 +34,7 @@ pub(in crate::engine) struct LogFacts {
     size: Option<u64>,
     /// The Content-Type field as received.
     mime: SmallVec<[u8; 40]>,
-    /// Whether the head has lines that were skipped.
+    /// Whether the head of the reply has malformed lines that were skipped when it was parsed.
     is_odd: bool,
     receipt: Option<Receipt>,
 }

@@ -37,7 +37,8 @@ pub(in crate::engine) struct Reading {
     pub(in crate::engine) claimed: Claimed,
     limits: Limits,
     stage: Stage,
-    /// The capture's own reply, while the reply that holds its payload is parsed.
+    /// The capture's own reply and its outcome, if another archived reply holds its payload (it is
+    /// a WARC revisit record) and that one is being parsed; else `None`.
     own: Option<(Reply, Outcome)>,
     /// The parser of the capture's own reply, which holds its head.
     reader: Reader,
@@ -55,7 +56,8 @@ enum Stage {
 struct Parse {
     bytes: Vec<u8>,
     start: usize,
-    /// The number of bytes given to the parser at once. It grows if the parser needs more.
+    /// The number of bytes given to the parser at once. It grows if the parser needs more bytes to
+    /// make progress.
     window: usize,
     reply: Reply,
 }

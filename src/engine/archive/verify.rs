@@ -11,7 +11,7 @@ use crate::store::job::OPEN;
 use crate::store::{self, Finding, HeadFacts, Position};
 use std::collections::BTreeMap;
 
-/// The name under which lost captures are counted.
+/// The name under which the counters of the crawl list captures that the archive has lost.
 const ARCHIVE_LOST: &str = "archive-lost";
 
 /// The maximum number of lost captures that are logged one by one; the others are only counted.
@@ -19,14 +19,16 @@ const NAMED_MAX: u64 = 10;
 /// The number of WARC files above which the progress of the verification is logged.
 const QUICK_FILES: usize = 10;
 
-/// The findings of a verification, by WARC file.
+/// The findings of a verification, by the name of the WARC file.
 #[derive(Debug, Default)]
 pub(in crate::engine) struct Checked {
-    /// Damaged or missing files, with the number of captures lost since the last verification.
+    /// The damaged or missing files, each with the number of captures lost since the last
+    /// verification.
     damaged: BTreeMap<String, u64>,
-    /// Undamaged files, with the number of lines that were missing in their index.
+    /// The undamaged files, each with the number of lines that were missing in its index and were
+    /// restored.
     sound: Vec<(String, u64)>,
-    /// The number of lost captures that were logged.
+    /// The number of lost captures that were logged one by one so far.
     named: u64,
 }
 
@@ -151,7 +153,8 @@ fn report(finding: Finding<'_>) {
     }
 }
 
-/// Parses the head of a reply for its index line, as it was parsed when it was received.
+/// Parses the head of an archived reply for its line in the index. The result is the same as when
+/// the reply was received.
 fn read_head(reply: &[u8]) -> Option<HeadFacts> {
     // Today's limits may be smaller than those when the head was received.
     let (head_bytes_max, fields_max) = (reply.len().max(1), Limits::FIELDS_MAX);

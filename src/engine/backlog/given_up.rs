@@ -24,7 +24,7 @@ use crate::ground::disk::{self, Disk};
 use crate::ground::frame::{self, Flaw, Mark, Reader, Role};
 use crate::ground::segments::{Limits, Segments};
 
-/// The kind of the frame that holds a URL.
+/// The kind of the frame that holds a URL in a segment.
 const URL: u8 = 1;
 const LIMITS: Limits = Limits { segment_bytes: 64 << 20, write_bytes: 64 << 10 };
 /// The folder of all segments, relative to the job directory.
@@ -46,7 +46,7 @@ struct Log {
 
 #[derive(Debug, Default)]
 struct Revival {
-    /// The index of the next server to reinstate.
+    /// The index of the next server for the revival to reinstate.
     server: usize,
     /// The bound of the segments that the revival reads: their numbers are lower. The later
     /// segments hold URLs that were given up since.
@@ -54,7 +54,7 @@ struct Revival {
     reader: Option<(u32, Reader)>,
     /// The offset in the first segment at which reading begins, in bytes.
     offset: u64,
-    /// Whether the revival waits until the queue of a retired server is empty.
+    /// Whether the revival waits until the queue of a server that was given up is empty.
     waits: bool,
 }
 
@@ -160,7 +160,8 @@ impl GivenUp {
         self.revival.is_some()
     }
 
-    /// Appends a URL, which `write` encodes.
+    /// Appends a URL to the segments. `write` appends the encoded URL to the buffer that it is
+    /// given.
     pub(in crate::engine) fn add(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         if let Some(log) = &mut self.log {
             log.segments.append(URL, write);

@@ -32,7 +32,8 @@ use given_up::GivenUp;
 /// The target of every server's robots.txt.
 pub(super) const ROBOTS_TXT: &str = "/robots.txt";
 
-/// One URL that waits. It has no origin, which is its server's.
+/// One URL that waits to be fetched. Its origin (scheme, host and port) is not in it: it is that of
+/// the server in whose queue the URL waits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Item {
     /// The path and query, beginning with `/`.
@@ -329,7 +330,7 @@ impl Backlog {
         candidate.or_else(|| Some(self.frontier.next_key(id)?.quality))
     }
 
-    /// Puts an item back to its position in the queue, before the visit ends.
+    /// Puts an item back to its position in its queue, before the visit that took it ends.
     pub fn give_back(&mut self, id: ServerId, item: &Item) {
         give_back(&mut self.frontier, &mut self.payload, id, item);
     }

@@ -13,9 +13,9 @@ pub struct StateJob {
 
 #[derive(Debug)]
 pub(super) enum Task {
-    /// Sync these files, then publish the checkpoint.
+    /// Sync the files with these names, then publish the checkpoint.
     Publish(Vec<String>, Box<Manifest>),
-    /// Remove files that no checkpoint names any more.
+    /// Remove the files with these names, which no checkpoint names any more.
     Remove(Vec<String>),
 }
 

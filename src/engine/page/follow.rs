@@ -63,7 +63,7 @@ enum Step {
 }
 
 impl Follow {
-    /// Clears the state for the next page.
+    /// Clears the state, to begin with another page.
     pub(super) fn clear(&mut self) {
         self.step = Step::Targets;
         self.batch.clear();

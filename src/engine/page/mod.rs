@@ -53,7 +53,7 @@ impl Pages {
         Self { queue: VecDeque::new(), bytes: 0, worker: PageWorker::new(settings) }
     }
 
-    /// Adds a page at the end.
+    /// Adds a page at the end of the queue.
     pub(super) fn push(&mut self, page: Page) {
         self.bytes += page.reply.bytes();
         self.queue.push_back(page);

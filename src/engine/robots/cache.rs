@@ -44,7 +44,7 @@ pub(in crate::engine) struct RobotsCache {
     /// The servers with rules in memory, in the order in which the hand (the pointer of the CLOCK
     /// algorithm) passes over them. Some of them may have lost their rules since.
     hand: VecDeque<ServerId>,
-    /// The bytes of rules in memory.
+    /// The number of bytes that rules in memory take.
     bytes: usize,
     /// The rules on disk; `None` if the crawl keeps no state.
     log: Option<Log>,
@@ -174,7 +174,7 @@ impl Log {
         location
     }
 
-    /// Keeps a segment until this time at least.
+    /// Makes sure that a segment is kept until `until` at least.
     fn extend(&mut self, segment: u32, until: Instant) {
         let last = self.until.entry(segment).or_insert(until);
         *last = until.max(*last);

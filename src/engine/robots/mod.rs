@@ -43,7 +43,8 @@ pub(super) const COPY_BYTES: usize = 4;
 pub(super) struct RobotsFiles {
     cache: RobotsCache,
     tasks: VecDeque<Task>,
-    /// Cookies of files that redirect, by the server whose file is wanted.
+    /// The cookies that redirects of a robots.txt have set, by the server whose robots.txt is
+    /// wanted.
     jars: BTreeMap<ServerId, Jar>,
     /// For each server whose robots.txt is requested: the servers whose robots.txt redirects to it.
     followers: BTreeMap<ServerId, Vec<ServerId>>,

@@ -31,7 +31,7 @@ pub(in crate::engine) enum Robots {
     Unreachable(Instant),
 }
 
-/// Rules in memory.
+/// Rules of robots.txt that are in memory.
 #[derive(Debug)]
 pub(in crate::engine) struct CachedRules {
     pub(in crate::engine) rules: Rules,
@@ -117,8 +117,8 @@ impl Robots {
         }
     }
 
-    /// Decodes what [`Robots::encode`] wrote. Nothing is valid for longer than `ttl` from now,
-    /// whatever the wall clock says.
+    /// Decodes a state that [`Robots::encode`] wrote. No state is valid for longer than `ttl` from
+    /// now, whatever the wall clock says.
     pub(in crate::engine) fn decode(
         take: &mut Take<'_>,
         ttl: Duration,

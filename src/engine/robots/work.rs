@@ -18,7 +18,7 @@ use crate::robots::Rules;
 /// Work on robots.txt files that waits for budget.
 #[derive(Debug)]
 pub(super) enum Task {
-    /// Read this reply.
+    /// Read this archived reply to a request for robots.txt.
     Read(Box<RobotsReply>),
     /// End the wait of these servers for the file of another server. If that file was `found`, copy
     /// its rules and the end of their validity to them. If it can't be fetched (`None`), make the
@@ -54,7 +54,7 @@ impl Engine {
         }
     }
 
-    /// Does the work that waits, within the budget of this turn.
+    /// Does work that waits, within the budget of this turn.
     pub(in crate::engine) fn work_robots(&mut self) {
         while !self.turn.is_spent(Work::Rules)
             && let Some(task) = self.robots.tasks.pop_front()

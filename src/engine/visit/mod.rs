@@ -63,7 +63,8 @@ impl Visits {
         self.names.expire_by(host, at);
     }
 
-    /// Notes that a server has answered; see [`Outage::note_answering`].
+    /// Remembers a server that has answered, so that it may be probed in an outage: see
+    /// [`Outage::note_answering`].
     pub(super) fn note_answering(&mut self, id: ServerId) {
         self.outage.note_answering(id);
     }
@@ -261,7 +262,8 @@ impl Engine {
         self.sites.get_mut(id).robots_refusal(&item.target, &mut self.turn)
     }
 
-    /// Gives a URL that leaves its queue without a request its outcome, and logs it.
+    /// Gives a URL, which leaves its queue without a request, its outcome and its line in the crawl
+    /// log.
     fn drop_unsent(&mut self, id: ServerId, item: &Item, outcome: Outcome) {
         let via_bytes = item.via.as_ref().map_or(0, |via| via.len());
         self.turn.charge(Work::Dropped, DROP_UNITS + item.target.len() + via_bytes);

@@ -96,7 +96,7 @@ enum Fault {
     Ours,
 }
 
-/// A network, as far as it can be told from an address.
+/// A network as the prefix of an address; if there is no address, a registrable domain.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Prefix {
     V4([u8; 3]),

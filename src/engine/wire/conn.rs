@@ -58,19 +58,20 @@ impl OpenVisit {
         Self { tally: Visit { began, ..Visit::default() }, reused, over: false }
     }
 
-    /// Makes the next visit begin no earlier than `until`.
+    /// Makes the next visit of the server begin no earlier than `until`.
     pub(in crate::engine) fn rest(&mut self, until: Instant) {
         self.tally.not_before = self.tally.not_before.max(until);
     }
 
-    /// Makes the visit send no more requests, and the next one begin no earlier than `until`.
+    /// Makes this visit send no more requests, and the next one of the server begin no earlier than
+    /// `until`.
     pub(in crate::engine) fn end(&mut self, until: Instant) {
         self.rest(until);
         self.over = true;
     }
 }
 
-/// One connection. Only the files of this folder can change one.
+/// One connection to a server. Only the files of this folder can change its fields.
 #[derive(Debug)]
 pub(in crate::engine) struct Conn {
     /// The number of the connection in this crawl, for the log.
@@ -90,11 +91,11 @@ pub(in crate::engine) struct Conn {
     pub(super) outbox: Outbox,
 }
 
-/// The peer of a connection.
+/// The other end of a connection: its address, and what connecting to it took.
 #[derive(Debug)]
 pub(in crate::engine) struct Peer {
     pub(in crate::engine) address: SocketAddr,
-    /// Further addresses of the name, to try if this one fails.
+    /// Further addresses of the host name, to try if this one fails.
     pub(super) untried: SmallVec<[IpAddr; 4]>,
     pub(in crate::engine) facts: ConnFacts,
     /// The number of bytes that the TLS handshake holds in memory while it lasts.
