@@ -51,7 +51,7 @@ pub struct Counts {
     pub handshakes_full: u64,
     /// TLS handshakes that resumed an earlier session.
     pub handshakes_resumed: u64,
-    /// Visits that have ended.
+    /// Visits that have ended. A visit is a series of requests to one server, followed by a rest.
     pub visits: u64,
     /// Requests sent while another on the same connection was unanswered.
     pub pipelined: u64,

@@ -1,6 +1,8 @@
 //! Visits: which server is visited next, what is requested from it, and how long it rests
 //! afterwards.
 //!
+//! A *visit* is a series of requests to one server over one connection; after it the server rests.
+//!
 //! This part of the engine owns what decides when a visit begins, apart from the frontier: DNS
 //! look-ups, visits that wait for budget, and the detection of outages. A visit begins when its
 //! server is ready and a slot is free; its name is resolved, a connection is opened, and requests

@@ -1,5 +1,10 @@
 //! The table of connections: one record in each slot, with its deadline.
 //!
+//! A *visit* is a series of requests to one server over one connection; after it the server rests.
+//! Between two visits a connection may be *parked*, which means that it is kept open without a
+//! request. The *flight* of a connection is its requests without a complete reply, in the order in
+//! which they were written; replies arrive in the same order.
+//!
 //! Laws: a slot is reused only with a higher generation. The parked connections are exactly those
 //! without a visit. Every connection has one deadline, which is computed from its phase.
 
@@ -130,7 +135,7 @@ impl Timeouts {
         (self.since, self.last_byte) = (now, now);
     }
 
-    /// Ends a pause, whose time is not counted.
+    /// Ends a pause of reading. Its time does not count for the time-outs.
     pub(super) fn resume(&mut self, now: Instant) {
         if let Some(paused) = self.paused.take() {
             self.since = self.since + now.since(paused);
@@ -163,7 +168,7 @@ impl Incoming {
 /// The bytes that a connection has received and that are not parsed yet.
 #[derive(Debug, Default)]
 pub(super) struct Inbox {
-    /// The unread bytes are `buffer[start..end]`; there is no buffer if there are none.
+    /// The buffer with the unread bytes, `buffer[start..end]`; `None` if no byte is unread.
     buffer: Option<Box<[u8]>>,
     start: usize,
     end: usize,
@@ -228,7 +233,7 @@ impl Inbox {
 /// The requests that are written to memory and not yet sent.
 #[derive(Debug, Default)]
 pub(super) struct Outbox {
-    /// The bytes to send are `bytes[sent..]`.
+    /// The requests as bytes, of which `bytes[sent..]` are still to be sent.
     bytes: Vec<u8>,
     sent: usize,
     /// The number of requests at the end of the flight of which no byte has been sent.

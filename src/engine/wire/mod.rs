@@ -5,7 +5,8 @@
 //!
 //! Laws: receive buffers and bodies come from one pool with a budget; when it is exceeded,
 //! connections are paused, except one that may finish its reply. A slot is reused only with a new
-//! generation. A connection that carries no visit is parked.
+//! generation. A connection that no visit (a series of requests to one server) uses is parked: kept
+//! open without a request.
 //! Cost: some hundred bytes for a connection; a receive buffer only while it holds unread bytes.
 
 mod conn;

@@ -1,5 +1,10 @@
 //! The receiving side: turns received bytes into complete replies, and handles connections that
 //! end.
+//!
+//! A *visit* is a series of requests to one server over one connection; after it the server rests.
+//! The *flight* of a connection is its requests without a complete reply, in the order in which
+//! they were written; replies arrive in the same order. The *pool* is the memory that replies and
+//! buffers of all connections share; when its budget is exceeded, connections are paused.
 
 use super::Wire;
 use super::conn::{Incoming, Phase};

@@ -1,5 +1,11 @@
 //! The sending side: opens connections for visits, writes requests, and parks or closes connections
 //! when their visits end.
+//!
+//! A *visit* is a series of requests to one server over one connection; after it the server rests.
+//! Its *burst* is the maximum number of requests in it. Between two visits a connection may be
+//! *parked*, which means that it is kept open without a request. The *flight* of a connection is
+//! its requests without a complete reply, in the order in which they were written; replies arrive
+//! in the same order.
 
 use super::conn::{Conn, Inbox, Incoming, OpenVisit, Outbox, Peer, Phase, Timeouts};
 use super::fetch::Fetch;
