@@ -378,7 +378,8 @@ fn turn_json(turn: &Turn, cpu_max: Duration) -> serde_json::Value {
     })
 }
 
-/// Describes the turn of the loop that did the most work: the amount, and its three largest kinds.
+/// Describes the turn of the loop that did the most work: the amount, and the three kinds of work
+/// that took most of it, counted in the units of the engine's ledger.
 fn work_text(turn: &TurnWork) -> String {
     let mut kinds: Vec<_> = turn.kinds().collect();
     kinds.sort_by_key(|(_, units)| std::cmp::Reverse(*units));

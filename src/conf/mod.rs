@@ -43,43 +43,44 @@ use walk::{Walk, line_of};
 /// A configuration, section by section in the order in which a URL passes through the crawler.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Conf {
-    /// The section `[job]`.
+    /// The section `[job]`: the name of the crawl, its directory, and its seeds.
     pub job: Job,
-    /// The section `[limits]`.
+    /// The section `[limits]`: when the crawl stops although there are URLs left.
     pub limits: Limits,
-    /// The section `[identity]`.
+    /// The section `[identity]`: how the crawler identifies itself to servers.
     pub identity: Identity,
-    /// The section `[scope]`.
+    /// The section `[scope]`: which URLs are crawled.
     pub scope: Scope,
-    /// The section `[url]`.
+    /// The section `[url]`: which URLs count as the same page.
     pub url: UrlKey,
-    /// The section `[schedule]`.
+    /// The section `[schedule]`: which server is visited next, and which of its URLs come first.
     pub schedule: Schedule,
-    /// The section `[quality]`.
+    /// The section `[quality]`: the estimated quality of URLs.
     pub quality: Qualities,
-    /// The section `[politeness]`.
+    /// The section `[politeness]`: how many requests a server gets, and how often.
     pub politeness: Politeness,
-    /// The section `[retries]`.
+    /// The section `[retries]`: when failed fetches are repeated.
     pub retries: Retries,
-    /// The section `[names]`.
+    /// The section `[names]`: how host names are resolved.
     pub names: Names,
-    /// The section `[connections]`.
+    /// The section `[connections]`: how many connections there are, how long, and to which
+    /// addresses.
     pub connections: Connections,
-    /// The section `[tls]`.
+    /// The section `[tls]`: which TLS servers are trusted.
     pub tls: Tls,
-    /// The section `[pipeline]`.
+    /// The section `[pipeline]`: when several requests are in flight on one connection.
     pub pipeline: Pipeline,
-    /// The section `[fetch]`.
+    /// The section `[fetch]`: what is requested, and how much of a response is accepted.
     pub fetch: Fetch,
-    /// The section `[links]`.
+    /// The section `[links]`: which references of a page are followed.
     pub links: Links,
-    /// The section `[store]`.
+    /// The section `[store]`: how fetched pages are archived.
     pub store: Store,
-    /// The section `[memory]`.
+    /// The section `[memory]`: bounds of what grows with the web.
     pub memory: Memory,
-    /// The section `[state]`.
+    /// The section `[state]`: what is stored so that a crawl can be resumed.
     pub state: State,
-    /// The section `[report]`.
+    /// The section `[report]`: what is reported while the crawl runs.
     pub report: Report,
     /// The section `[lab]`; `None` if the real web is crawled.
     pub lab: Option<Lab>,

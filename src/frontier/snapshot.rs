@@ -182,9 +182,9 @@ impl Frontier {
     }
 
     /// Completes a restore after the last frame. Servers with URLs become ready, or sleep until
-    /// they are due. If the crawl was not stopped cleanly (`was_clean`), every server waits its
-    /// full rest first, since it may have been visited after the snapshot. Servers that become
-    /// known during that time wait for its end, too.
+    /// they are due. If the crawl was not stopped cleanly (`was_clean` is false), every server
+    /// waits its full rest first, since it may have been visited after the snapshot. Servers that
+    /// become known during that time wait for its end, too.
     ///
     /// # Errors
     /// The snapshot lacks a server or a queue.

@@ -190,8 +190,8 @@ impl Segments {
     }
 
     /// Returns the bytes of a frame that is still in memory because it has not been written.
-    /// Returns `None` if the frame is on disk. The bytes are fewer than `location.bytes` if no more
-    /// follow.
+    /// Returns `None` if the frame is on disk. If `location.bytes` is rounded up, bytes of the next
+    /// frame follow, as far as there are any.
     pub fn waiting(&self, location: Location) -> Option<&[u8]> {
         let mut growing = self.growing.iter();
         let tail = &growing.find(|growing| growing.segment == location.segment)?.tail;

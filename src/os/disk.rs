@@ -348,7 +348,8 @@ fn parent(name: &str) -> &str {
     name.rfind('/').map_or("", |at| &name[..at])
 }
 
-/// Checks that `name` stays inside the root and is the only spelling of its file's name.
+/// Checks that `name` stays inside the root, and that its spelling is the only one for its file (it
+/// has no part such as `..`, `.` or an empty one).
 fn check(name: &str) -> io::Result<()> {
     let good = |part: &str| !matches!(part, "" | "." | "..") && !part.contains('\0');
     if name.split('/').all(good) {

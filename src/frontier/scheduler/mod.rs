@@ -180,9 +180,9 @@ impl Scheduler {
         if schedule.policy == policy::Policy::Quality { 1 } else { visit_max as usize }
     }
 
-    /// Records that the queue of a server has changed. An idle server becomes ready or snoozed, a
-    /// ready one is ranked again, and one without URLs becomes idle. Nothing changes for a busy or
-    /// retired server.
+    /// Records that the queue of a server has changed to the state `waiting`. An idle server
+    /// becomes ready or snoozed, a ready one is ranked again, and one without URLs becomes idle.
+    /// Nothing changes for a busy or retired server.
     pub fn set_waiting(&mut self, id: ServerId, waiting: Waiting, now: Instant) {
         let server = &mut self.servers[id.index()];
         let rank = server.rank_of(waiting, &self.settings);

@@ -149,7 +149,7 @@ impl Meter {
         std::mem::replace(&mut self.stage, stage)
     }
 
-    /// Adds bytes to the current stage.
+    /// Adds `bytes` to the bytes that the current stage has worked on.
     pub fn add_bytes(&mut self, bytes: usize) {
         self.accounts[self.stage as usize].bytes += bytes as u64;
     }
