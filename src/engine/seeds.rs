@@ -2,7 +2,7 @@
 //!
 //! A seed succeeds if its reply is a page, or a redirect that is followed. With any other outcome
 //! it has failed, until a later try succeeds. A queued URL is known to be a seed by the letter in
-//! its item that says how it was found ([`SEED`]).
+//! its item that says how it was found (`SEED`).
 //!
 //! Cost: memory for `FAILED_MAX` failed seeds; further ones are only counted.
 
