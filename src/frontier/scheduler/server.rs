@@ -33,7 +33,7 @@ pub struct Server {
     /// The fraction that the policy ranks the server by; the server with the least goes first.
     /// `None` if the server's next URL is not in memory.
     pub(super) rank: Option<NonZeroU64>,
-    /// The groups of the server, indexed by [`GroupKind`]; `None` for a kind of which it has no
+    /// The groups of the server, indexed by their kind; `None` for a kind of which it has no
     /// group.
     pub(super) groups: [Option<GroupId>; 3],
     pub(super) estimates: Estimates,
