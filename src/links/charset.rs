@@ -23,11 +23,12 @@ use std::fmt;
 /// The number of bytes at the start of a page that are searched for a declaration.
 const PRESCAN_BYTES: usize = 1_024;
 
-/// The number of bytes by which the charset of an undeclared page is guessed, from the first byte
-/// outside ASCII on.
+/// The number of bytes, from the first one outside ASCII on, by which the charset of an undeclared
+/// page is guessed.
 const GUESS_BYTES: usize = 256 << 10;
 
-/// The number of bytes in which an undeclared page is searched for that byte.
+/// The number of bytes at the start of an undeclared page in which the first byte outside ASCII is
+/// searched.
 const ASCII_BYTES: usize = 4 << 20;
 
 /// The charset of a page, as far as it is known before the page is scanned.
@@ -35,9 +36,10 @@ const ASCII_BYTES: usize = 4 << 20;
 pub struct Charset {
     /// The charset.
     pub encoding: &'static Encoding,
-    /// Whether a `meta` later in the page may name another charset.
+    /// True if a `meta` later in the page may name another charset.
     pub is_tentative: bool,
-    /// The cost of guessing, in units of the cost of scanning a byte.
+    /// The cost of guessing the charset, in units of the cost of scanning one byte; 0 if nothing
+    /// was guessed.
     pub checked_bytes: usize,
 }
 
@@ -57,8 +59,8 @@ pub fn charset(label: Option<&[u8]>, text: &[u8]) -> Charset {
     }
 }
 
-/// Returns whether pages in `charset` can be scanned without conversion. Others are converted with
-/// a [`Converter`] and then scanned as UTF-8.
+/// Returns whether pages in `charset` can be scanned without conversion. Pages in other charsets
+/// are converted with a [`Converter`] and then scanned as UTF-8.
 pub fn is_scannable(charset: &'static Encoding) -> bool {
     charset.is_ascii_compatible()
 }
@@ -68,16 +70,16 @@ pub struct Converter {
     decoder: Decoder,
 }
 
-/// The result of one call of [`Converter::convert`].
+/// What one call of [`Converter::convert`] did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Converted {
-    /// The number of bytes of the text that were used, from the front.
+    /// The number of bytes, from the start of the text, that were converted.
     pub used: usize,
-    /// The number of bytes read or written, whichever is more.
+    /// The work done: the number of bytes read or the number of bytes written, whichever is more.
     pub work: usize,
-    /// Whether the whole text was converted.
+    /// True if the whole text was converted.
     pub is_done: bool,
-    /// Whether the size cap was reached; the rest is discarded.
+    /// True if the limit on the size was reached, so that the rest of the text is discarded.
     pub is_cut: bool,
 }
 
@@ -133,8 +135,8 @@ impl Converter {
 /// The number of bytes converted at a time.
 const PIECE_BYTES: usize = 4 << 10;
 
-/// Guesses the charset of an undeclared page: UTF-8, if its first bytes outside ASCII are valid
-/// UTF-8.
+/// Guesses the charset of an undeclared page: UTF-8, if the text from its first byte outside ASCII
+/// on is valid UTF-8; otherwise windows-1252.
 fn guess(text: &[u8]) -> Charset {
     let pieces = text.chunks(PIECE_BYTES).take(ASCII_BYTES / PIECE_BYTES);
     let ascii = pieces.take_while(|piece| piece.is_ascii()).count();
@@ -147,12 +149,12 @@ fn guess(text: &[u8]) -> Charset {
         Err(error) => error.error_len().is_none() && checked.len() < rest.len(),
     };
     let encoding = if is_utf8 && !checked.is_ascii() { UTF_8 } else { WINDOWS_1252 };
-    // ASCII is checked sixteen bytes at a time.
+    // ASCII text is checked sixteen bytes at a time, so these bytes cost less.
     Charset { encoding, is_tentative: true, checked_bytes: start / 16 + checked.len() }
 }
 
-/// Returns the charset that a page means with `label` in its markup. It can't be UTF-16, because
-/// the markup was read as ASCII.
+/// Returns the charset that a page means with `label` in its markup; `None` if it is unknown. It
+/// can't be UTF-16, because the markup was read as ASCII.
 pub(super) fn declared(label: &[u8]) -> Option<&'static Encoding> {
     let encoding = Encoding::for_label(label)?;
     Some(if encoding == UTF_16LE || encoding == UTF_16BE {
@@ -164,7 +166,8 @@ pub(super) fn declared(label: &[u8]) -> Option<&'static Encoding> {
     })
 }
 
-/// Returns the charset label in the content of `<meta http-equiv=content-type>`.
+/// Returns the label of a charset in the content of `<meta http-equiv=content-type>`; `None` if it
+/// contains none.
 pub(super) fn label_in_content(content: &[u8]) -> Option<&[u8]> {
     const WORD: &[u8] = b"charset";
     let mut rest = content;
@@ -185,7 +188,8 @@ pub(super) fn label_in_content(content: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// Implements "prescan a byte stream to determine its encoding" of the standard.
+/// Implements the standard's algorithm "prescan a byte stream to determine its encoding". Returns
+/// `None` if no charset is declared.
 fn prescan(head: &[u8]) -> Option<&'static Encoding> {
     if head.starts_with(b"<\0?\0x\0") {
         return Some(UTF_16LE);
@@ -196,7 +200,7 @@ fn prescan(head: &[u8]) -> Option<&'static Encoding> {
     in_meta(head).or_else(|| in_declaration(head))
 }
 
-/// Returns the charset of the first `meta` that names one.
+/// Returns the charset of the first `meta` element that names one.
 fn in_meta(head: &[u8]) -> Option<&'static Encoding> {
     let mut at = 0;
     while at < head.len() {
@@ -231,8 +235,8 @@ fn is_meta(rest: &[u8]) -> bool {
         && rest.get(5).is_some_and(|byte| is_space(*byte) || *byte == b'/')
 }
 
-/// Returns the charset that one `meta` names, if any. The outer `None` means that the bytes end
-/// inside the tag.
+/// Returns the charset that the attributes of one `meta` element name, or `Some(None)` if they name
+/// none. Returns `None` if the bytes end inside the tag.
 fn of_meta(attributes: &mut Prescanned<'_>) -> Option<Option<&'static Encoding>> {
     let (mut field, mut content, mut charset) = (None, None, None);
     while let Some((name, value)) = attributes.next()? {
@@ -254,15 +258,15 @@ fn of_meta(attributes: &mut Prescanned<'_>) -> Option<Option<&'static Encoding>>
     Some(content.filter(|_| is_type).and_then(label_in_content).and_then(declared))
 }
 
-/// Iterates over the attributes of a tag, by the rules of the prescan.
+/// Iterates over the attributes of one tag, by the rules of the standard's prescan.
 struct Prescanned<'a> {
     head: &'a [u8],
     at: usize,
 }
 
 impl<'a> Prescanned<'a> {
-    /// Returns the next attribute as name and value, or `Some(None)` at the `>`. The outer `None`
-    /// means that the bytes end before.
+    /// Returns the name and the value of the next attribute, or `Some(None)` at the end of the tag.
+    /// Returns `None` if the bytes end before.
     fn next(&mut self) -> Option<Option<(&'a [u8], &'a [u8])>> {
         self.skip(|byte| is_space(byte) || byte == b'/');
         if *self.head.get(self.at)? == b'>' {
@@ -297,7 +301,8 @@ impl<'a> Prescanned<'a> {
     }
 }
 
-/// Returns the charset of an XML declaration at the very beginning.
+/// Returns the charset in an XML declaration at the very beginning of the page; `None` if there is
+/// none.
 fn in_declaration(head: &[u8]) -> Option<&'static Encoding> {
     const WORD: &[u8] = b"encoding";
     let inside = head.strip_prefix(b"<?xml")?;

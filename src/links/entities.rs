@@ -9,10 +9,11 @@
 
 use super::names::{BARE, NAMED};
 
-/// The length of the longest name in the table, in bytes.
+/// The length of the longest name of a character reference, in bytes.
 const NAME_BYTES_MAX: usize = 31;
 
-/// Appends `value` to `into`, with its references decoded and each NUL replaced by U+FFFD.
+/// Appends `value` to `into`, with its character references decoded and each NUL replaced by
+/// U+FFFD.
 pub(super) fn decode(value: &[u8], into: &mut Vec<u8>) {
     let mut at = 0;
     while let Some(distance) = memchr::memchr2(b'&', 0, &value[at..]) {
@@ -28,8 +29,8 @@ pub(super) fn decode(value: &[u8], into: &mut Vec<u8>) {
     into.extend_from_slice(&value[at..]);
 }
 
-/// Decodes the reference that begins with the `&` at the start of `value`. Returns its length, or 1
-/// if it is only an `&`.
+/// Decodes the character reference that begins with the `&` at the start of `value`. Returns the
+/// length of the reference, or 1 if it is only an `&`.
 fn reference(value: &[u8], into: &mut Vec<u8>) -> usize {
     let read = match value.get(1) {
         Some(b'#') => number(value, into),
@@ -78,8 +79,8 @@ fn number(value: &[u8], into: &mut Vec<u8>) -> Option<usize> {
     Some(end + usize::from(value.get(end) == Some(&b';')))
 }
 
-/// Returns the character of a numeric reference: NUL, surrogates and numbers past the last code
-/// point are U+FFFD; the C1 controls are the characters of windows-1252.
+/// Returns the character with the number `code` in a numeric reference. NUL, surrogates and numbers
+/// past the last code point become U+FFFD; the C1 controls become the characters of windows-1252.
 fn character(code: u32) -> char {
     const C1: [char; 32] = [
         '\u{20ac}', '\u{81}', '\u{201a}', '\u{192}', '\u{201e}', '\u{2026}', '\u{2020}',

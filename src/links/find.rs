@@ -78,9 +78,9 @@ pub(super) fn bare_value_end(text: &[u8], at: usize) -> usize {
     first(text, at, is_end, b">")
 }
 
-/// Returns the position of the first byte at or after `at` that `is_end`, that is, white space or
-/// one of `ends`; the end of the text if there is none. Overlong names and values are searched by
-/// blocks, so that no step of a scan takes long.
+/// Returns the position of the first byte at or after `at` for which `is_end` is true: white space
+/// or one of `ends`. Returns the end of the text if there is none. Overlong names and values are
+/// searched by blocks, so that no step of a scan takes long.
 #[inline(always)]
 fn first(text: &[u8], at: usize, is_end: impl Fn(u8) -> bool, ends: &[u8]) -> usize {
     let rest = text.get(at..).unwrap_or_default();
@@ -93,12 +93,12 @@ fn first(text: &[u8], at: usize, is_end: impl Fn(u8) -> bool, ends: &[u8]) -> us
     distance.map_or(text.len(), |distance| at + passed + distance)
 }
 
-/// The number of bytes that are checked one by one before blocks are.
+/// The number of bytes that are checked one by one before whole blocks are.
 const NEAR: usize = 64;
 /// The number of bytes in a block: the loop over a block is compiled to vector instructions.
 const BLOCK: usize = 256;
 
-/// Returns whether white space or one of `ends` is in the block.
+/// Returns whether the block contains white space or one of `ends`.
 #[cold]
 #[inline(never)]
 fn has_any(block: &[u8; BLOCK], ends: &[u8]) -> bool {

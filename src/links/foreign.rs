@@ -11,15 +11,15 @@
 //! Cost: nothing outside foreign content; inside, a comparison of each name with some sixty others.
 //! Source: the HTML standard, sections 13.2.6 and 13.2.6.5.
 
-/// The maximum number of tracked boundaries; deeper nesting is not tracked.
+/// The maximum number of boundaries that are tracked; deeper ones are ignored.
 const BORDERS_MAX: usize = 64;
 
 /// Elements of SVG and MathML whose content is HTML.
 const POINTS_SVG: [&[u8]; 3] = [b"desc", b"foreignobject", b"title"];
 const POINTS_MATH: [&[u8]; 5] = [b"mi", b"mn", b"mo", b"ms", b"mtext"];
 
-/// Start tags that end foreign content. `font` is left out, because it does so only with some
-/// attributes.
+/// Start tags of HTML that end foreign content. `font` is left out, because it does so only with
+/// some attributes.
 const BREAKS: [&[u8]; 44] = [
     b"b",
     b"big",
@@ -67,13 +67,13 @@ const BREAKS: [&[u8]; 44] = [
     b"var",
 ];
 
-/// HTML elements whose end tag ends foreign content, in addition to those of [`BREAKS`].
+/// HTML elements whose end tags also end foreign content, in addition to those of [`BREAKS`].
 const CONTAINERS: [&[u8]; 15] = [
     b"article", b"aside", b"button", b"figure", b"footer", b"form", b"header", b"html", b"main",
     b"nav", b"section", b"tbody", b"td", b"th", b"tr",
 ];
 
-/// The language that a tag belongs to.
+/// The language that a tag belongs to at its position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Space {
     Html,
@@ -85,11 +85,12 @@ pub(super) enum Space {
 enum Border {
     Svg,
     Math,
-    /// HTML inside foreign content, in the element of this name.
+    /// HTML inside foreign content. The name is that of the SVG or MathML element whose content is
+    /// HTML.
     Html(&'static [u8]),
 }
 
-/// The stack of open boundaries.
+/// The stack of boundaries between HTML and foreign content that are open at the current position.
 #[derive(Debug, Default)]
 pub(super) struct Foreign {
     open: Vec<Border>,
@@ -106,14 +107,15 @@ impl Foreign {
         self.open.is_empty()
     }
 
-    /// Returns whether tags at this position are HTML.
+    /// Returns whether tags at the current position are HTML.
     #[inline(always)]
     pub(super) fn is_html(&self) -> bool {
         !matches!(self.open.last(), Some(Border::Svg | Border::Math))
     }
 
-    /// Processes a start tag and returns its language. `is_document` says whether its `encoding`
-    /// attribute makes the content of `annotation-xml` HTML.
+    /// Processes a start tag and returns the language it belongs to. `closed` is true if the tag
+    /// ends with `/>`. `is_document` is true if the tag's `encoding` attribute says that the
+    /// content of the element `annotation-xml` is HTML.
     pub(super) fn start(&mut self, name: &[u8], closed: bool, is_document: bool) -> Space {
         if is_in(&BREAKS, name) {
             self.leave();
@@ -130,7 +132,7 @@ impl Foreign {
         }
     }
 
-    /// Returns the language of tags at this position.
+    /// Returns the language of tags at the current position.
     fn space(&self) -> Space {
         match self.open.last() {
             Some(Border::Svg) => Space::Svg,
@@ -139,7 +141,8 @@ impl Foreign {
         }
     }
 
-    /// Returns the boundary that a start tag of this name opens at this position.
+    /// Returns the boundary that a start tag of this name opens at the current position; `None` if
+    /// it opens none.
     fn border(&self, name: &[u8], is_document: bool) -> Option<Border> {
         let is = |known: &[u8]| name.eq_ignore_ascii_case(known);
         let find = |points: &[&'static [u8]]| points.iter().find(|point| is(point)).copied();
@@ -157,7 +160,7 @@ impl Foreign {
         }
     }
 
-    /// Processes an end tag and returns its language.
+    /// Processes an end tag and returns the language it belongs to.
     pub(super) fn end(&mut self, name: &[u8]) -> Space {
         let space = self.space();
         let is = |known: &[u8]| name.eq_ignore_ascii_case(known);
@@ -175,7 +178,7 @@ impl Foreign {
         space
     }
 
-    /// Ends the foreign content, down to the surrounding HTML.
+    /// Ends all open foreign content, back to the surrounding HTML.
     fn leave(&mut self) {
         while !self.is_html() {
             self.open.pop();

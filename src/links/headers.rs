@@ -9,9 +9,9 @@
 use super::find::is_space;
 use super::{Directives, Found, Kind, Rel, Settings};
 
-/// Stores the links of a `Link` field that the settings want. They are relative to the URL of the
-/// response, not to a `<base>` of its page. A link with an `anchor` parameter is about another
-/// resource, and is skipped.
+/// Stores the links of one `Link` field that the settings want. Their references are relative to
+/// the URL of the response, not to a `<base>` of its page. A link with an `anchor` parameter is
+/// about another resource, and is skipped.
 pub fn header_links(value: &[u8], settings: &Settings, found: &mut Found) {
     let mut rest = value;
     while let Some(open) = memchr::memchr(b'<', rest) {
@@ -39,8 +39,8 @@ pub fn header_links(value: &[u8], settings: &Settings, found: &mut Found) {
     }
 }
 
-/// Iterates over the `;name=value` parameters of one link, up to a comma or the end. Quotes are
-/// removed. Backslash escapes are kept, because no relation or type contains them.
+/// Iterates over the `;name=value` parameters of one link in a `Link` field, up to a comma or the
+/// end. Quotes are removed. Backslash escapes are kept, because no relation or type contains them.
 struct Parameters<'a> {
     rest: &'a [u8],
 }
@@ -74,7 +74,7 @@ impl<'a> Iterator for Parameters<'a> {
     }
 }
 
-/// Returns the length of the text in a quoted string; quotes after a backslash don't end it.
+/// Returns the length of the text inside a quoted string. A quote after a backslash doesn't end it.
 fn quoted_end(text: &[u8]) -> usize {
     let mut at = 0;
     while let Some(distance) = memchr::memchr2(b'"', b'\\', &text[at..]) {
@@ -87,8 +87,9 @@ fn quoted_end(text: &[u8]) -> usize {
     text.len()
 }
 
-/// Parses a refresh: returns the delay in seconds and the target, which is `None` for the page
-/// itself. `value` is that of a `Refresh` field, or the decoded content of a `meta` element.
+/// Parses a refresh: returns the delay in seconds and the target URL, which is `None` if the page
+/// itself is to be loaded again. Returns `None` if `value` is invalid. `value` is that of a
+/// `Refresh` field, or the decoded content of a `meta` element.
 pub fn refresh(value: &[u8]) -> Option<(u32, Option<&[u8]>)> {
     let rest = trim_start(value);
     let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
@@ -123,8 +124,8 @@ fn target(rest: &[u8]) -> &[u8] {
     }
 }
 
-/// Returns the text after `url =`, or all of it if it does not begin with `u`. Returns `None` if it
-/// begins with `u` but not with `url =`; then even quotes are kept.
+/// Returns the text after `url =`. Returns all of the text if it does not begin with `u`. Returns
+/// `None` if it begins with `u` but not with `url =`; quotes are then part of the URL.
 fn after_url_word(text: &[u8]) -> Option<&[u8]> {
     if !text[0].eq_ignore_ascii_case(&b'u') {
         return Some(text);
@@ -160,7 +161,7 @@ pub fn robots_tag(value: &[u8], product: &str) -> Directives {
     directives
 }
 
-/// Returns whether this is a directive with a colon and a value of its own, not the name of a
+/// Returns whether the name before a colon is that of a directive with a value, not that of a
 /// crawler.
 fn has_value(name: &[u8]) -> bool {
     const RULES: [&[u8]; 4] =

@@ -39,27 +39,28 @@ use crate::url::text_of;
 use encoding_rs::{Encoding, UTF_8};
 use rels::Rel;
 
-/// The capacity for targets that is kept from page to page.
+/// The capacity of the set of targets that is kept for the next page.
 const TARGETS_SPARE: usize = 1 << 10;
 
 /// The settings of link extraction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// Whether to extract the resources of a page, too: images, scripts, styles, media.
+    /// True to extract the resources of a page as well: images, scripts, styles, media.
     pub embedded: bool,
-    /// Whether to extract the targets of forms that are sent by GET.
+    /// True to extract the targets of forms that are sent by GET.
     pub forms: bool,
-    /// Whether to skip links marked `nofollow`.
+    /// True to skip links that are marked `nofollow`.
     pub obey_nofollow: bool,
-    /// Whether to obey directives of `<meta name=robots>` and `X-Robots-Tag`.
+    /// True to obey the directives of `<meta name=robots>` and `X-Robots-Tag`.
     pub obey_meta: bool,
     /// The name of this crawler, which `<meta name=...>` may contain instead of `robots`.
     pub product: String,
-    /// The maximum number of different targets of a page; fragments don't make a difference.
+    /// The maximum number of different targets of one page. URLs that differ only in their
+    /// fragments are one target.
     pub links_max: usize,
-    /// The maximum length of a reference, in bytes of the page.
+    /// The maximum length of one reference as it is in the page, in bytes.
     pub reference_bytes_max: usize,
-    /// The maximum length of all references of a page together, in bytes.
+    /// The maximum total length of all references of one page, in bytes.
     pub found_bytes_max: usize,
 }
 
@@ -79,8 +80,8 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Returns whether `link` may be followed. `directives` are those of the page and of its
-    /// header, merged.
+    /// Returns whether `link` may be followed. `directives` are those of the page and of its header
+    /// fields, merged.
     pub fn may_follow(&self, link: &Link<'_>, directives: Directives) -> bool {
         !(self.obey_nofollow && link.nofollow || self.obey_meta && directives.nofollow)
     }
@@ -89,19 +90,20 @@ impl Settings {
 /// Where a reference was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// In `a` or `area`.
+    /// In an `a` or `area` element.
     Anchor,
-    /// In `frame` or `iframe`.
+    /// In a `frame` or `iframe` element.
     Frame,
-    /// In a `link` whose relation leads to a page: next, canonical, alternate.
+    /// In a `link` element whose relation leads to a page: next, canonical, alternate.
     Related,
-    /// In a `meta` refresh or a `Refresh` field.
+    /// In a `meta` element or a `Refresh` field that asks for a refresh.
     Refresh,
-    /// In a `Link` field: relative to the URL of the response, not to the page's base.
+    /// In a `Link` header field. The reference is relative to the URL of the response, not to the
+    /// base of the page.
     Header,
     /// In an element that embeds a resource of the page.
     Embed,
-    /// In a `form`.
+    /// In a `form` element.
     Form,
 }
 
@@ -116,7 +118,7 @@ impl Kind {
         }
     }
 
-    /// Returns the name used in reports.
+    /// Returns the name of this kind that is used in reports.
     pub fn name(self) -> &'static str {
         match self {
             Self::Anchor => "anchor",
@@ -133,30 +135,30 @@ impl Kind {
 /// A reference found in a page or header field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Link<'a> {
-    /// The reference as input of the URL parser: UTF-8, trimmed, without tabs and line ends. Empty
-    /// for the page itself.
+    /// The reference as input for the URL parser: in UTF-8, trimmed, without tabs and line ends. An
+    /// empty reference means the page itself.
     pub reference: &'a str,
-    /// Where it was found.
+    /// The kind of place in which the reference was found.
     pub kind: Kind,
-    /// Whether its relation contains `nofollow`.
+    /// True if the relation of the link contains `nofollow`.
     pub nofollow: bool,
 }
 
-/// The directives of a page or its header to crawlers. They are merged with `|`: what one of them
-/// forbids is forbidden.
+/// The directives to crawlers of a page or of its header fields. Two of them are merged with `|`:
+/// what one of them forbids is forbidden.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Directives {
-    /// The page must not appear in search results.
+    /// True if the page must not appear in search results.
     pub noindex: bool,
-    /// The links of the page must not be followed.
+    /// True if the links of the page must not be followed.
     pub nofollow: bool,
-    /// No copy of the page must be shown.
+    /// True if no copy of the page may be shown.
     pub noarchive: bool,
-    /// No extract of the page must be shown.
+    /// True if no extract of the page may be shown.
     pub nosnippet: bool,
-    /// Neither text nor images of the page may be used for training.
+    /// True if neither the text nor the images of the page may be used for training.
     pub noai: bool,
-    /// The images of the page must not be used for training.
+    /// True if the images of the page must not be used for training.
     pub noimageai: bool,
 }
 
@@ -194,7 +196,8 @@ impl std::ops::BitOr for Directives {
     }
 }
 
-/// The links, base and directives of a page, in memory that is reused for the next page.
+/// The links, the base and the directives that were found in one page. The memory is reused for the
+/// next page.
 #[derive(Debug, Default)]
 pub struct Found {
     bytes: Vec<u8>,
@@ -203,29 +206,30 @@ pub struct Found {
     directives: Directives,
     charset: Option<&'static Encoding>,
     cut: Cut,
-    /// The targets (without fragment) of the stored references, and whether they may be followed.
-    /// Only filled once there are as many references as the settings allow targets.
+    /// The different targets (references without their fragments) found so far, each with whether
+    /// it may be followed. Empty until there are as many references as the settings allow targets.
     targets: Set<(bool, Box<[u8]>)>,
 }
 
 /// The number of references that were discarded because of a limit, by cause.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cut {
-    /// References beyond [`Settings::links_max`] different targets.
+    /// The number of references beyond the first [`Settings::links_max`] different targets.
     pub targets: u64,
-    /// References beyond [`Settings::found_bytes_max`].
+    /// The number of references beyond a total length of [`Settings::found_bytes_max`].
     pub bytes: u64,
-    /// References longer than [`Settings::reference_bytes_max`], except those of schemes that are
-    /// not fetched.
+    /// The number of references longer than [`Settings::reference_bytes_max`], except those with
+    /// schemes that are not fetched.
     pub long: u64,
-    /// Lists, relations or directives in attributes that are too long to be decoded.
+    /// The number of lists, relations and directives in attributes that are too long to be decoded.
     pub values: u64,
-    /// Bases that are too long: references are relative to the page instead.
+    /// The number of `<base>` URLs that are too long. References are then relative to the page
+    /// instead.
     pub bases: u64,
 }
 
 impl Cut {
-    /// Returns the names and counts of the causes that occurred.
+    /// Returns the name and the count of each cause that occurred.
     pub fn causes(self) -> impl Iterator<Item = (&'static str, u64)> {
         let all = [
             ("linksCut", self.targets),
@@ -252,7 +256,7 @@ impl std::ops::Add for Cut {
     }
 }
 
-/// The range of a reference in the bytes of [`Found`], and its properties.
+/// The range of a reference within the bytes of [`Found`], and its properties.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     start: usize,
@@ -267,7 +271,7 @@ impl Found {
         Self::default()
     }
 
-    /// Removes everything, and keeps the memory.
+    /// Removes all links, the base and the directives, but keeps the memory.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.entries.clear();
@@ -279,12 +283,12 @@ impl Found {
         self.targets.shrink_to(TARGETS_SPARE);
     }
 
-    /// Returns the references, in the order of the page.
+    /// Returns all links, in the order of the page.
     pub fn links(&self) -> impl ExactSizeIterator<Item = Link<'_>> {
         self.links_from(0)
     }
 
-    /// Returns the references from index `start` on.
+    /// Returns the links from index `start` on, in the order of the page.
     pub fn links_from(&self, start: usize) -> impl ExactSizeIterator<Item = Link<'_>> {
         // Checked once for all references: checking them one by one takes ten times as long.
         let text = std::str::from_utf8(&self.bytes).expect("references are kept in UTF-8");
@@ -295,7 +299,8 @@ impl Found {
         })
     }
 
-    /// Returns the first `<base href>`, to which all references but [`Kind::Header`] are relative.
+    /// Returns the URL of the first `<base href>`; `None` if the page has none. All references are
+    /// relative to it, except those of [`Kind::Header`].
     pub fn base(&self) -> Option<&[u8]> {
         self.base.as_deref()
     }
@@ -305,18 +310,18 @@ impl Found {
         self.directives
     }
 
-    /// Returns the charset of the first `meta` that names one, within the first 64 KiB.
-    /// [`charset()`] only reads the first 1,024 bytes.
+    /// Returns the charset of the first `meta` that names one, within the first 64 KiB of the page.
+    /// In contrast, [`charset()`] only reads the first 1,024 bytes.
     pub fn charset(&self) -> Option<&'static Encoding> {
         self.charset
     }
 
-    /// Returns how many references were discarded because of a limit.
+    /// Returns how many references were discarded because of a limit, by cause.
     pub fn cut(&self) -> Cut {
         self.cut
     }
 
-    /// Stores a reference in its raw form in the page, unless a cap forbids it.
+    /// Stores a reference that is given as it is in the page, unless a limit forbids it.
     #[inline]
     fn push(
         &mut self,
@@ -340,7 +345,8 @@ impl Found {
         self.keep(settings, kind, nofollow, start);
     }
 
-    /// Stores a reference that is decoded already: one of a header field, or a part of a value.
+    /// Stores a reference that is decoded already, because it is from a header field or a part of
+    /// an attribute value.
     fn push_text(&mut self, settings: &Settings, kind: Kind, nofollow: bool, text: &[u8]) {
         if text.len() > settings.reference_bytes_max {
             return self.count_too_long(text);
@@ -351,14 +357,15 @@ impl Found {
         self.keep(settings, kind, nofollow, start);
     }
 
-    /// Counts a reference that is too long, unless it has a scheme that is not fetched: images in
-    /// `data:` URLs are no loss.
+    /// Counts a reference that is too long as discarded, unless it has a scheme that is not
+    /// fetched: images in `data:` URLs are no loss.
     #[cold]
     fn count_too_long(&mut self, raw: &[u8]) {
         self.cut.long += u64::from(!is_foreign(raw.trim_ascii_start()));
     }
 
-    /// Stores the reference from `start` on, unless it can't be fetched or a cap forbids it.
+    /// Stores the reference that was appended at `start`, unless it can't be fetched or a limit
+    /// forbids it.
     fn keep(&mut self, settings: &Settings, kind: Kind, nofollow: bool, start: usize) {
         // Browsers don't load resources from an empty reference; only links that a user follows may
         // be empty.
@@ -407,7 +414,7 @@ impl Found {
         has_room
     }
 
-    /// Stores the base, if it is the first one.
+    /// Stores the URL of a `<base>` element, if it is the first one.
     fn set_base(&mut self, settings: &Settings, charset: &'static Encoding, raw: &[u8]) {
         if self.base.is_some() {
             return;
@@ -438,12 +445,12 @@ fn is_foreign(reference: &[u8]) -> bool {
     !is_web && name.iter().all(is_of_scheme)
 }
 
-/// Returns a reference without its fragment.
+/// Returns the part of a reference before its fragment.
 fn target(reference: &[u8]) -> &[u8] {
     &reference[..memchr::memchr(b'#', reference).unwrap_or(reference.len())]
 }
 
-/// Appends the value of an attribute: its text in UTF-8, with character references decoded.
+/// Appends the text of an attribute value in UTF-8, with its character references decoded.
 fn append_value(charset: &'static Encoding, raw: &[u8], into: &mut Vec<u8>) {
     if raw.is_ascii() || charset == UTF_8 && std::str::from_utf8(raw).is_ok() {
         entities::decode(raw, into);
@@ -453,11 +460,12 @@ fn append_value(charset: &'static Encoding, raw: &[u8], into: &mut Vec<u8>) {
     }
 }
 
-/// Returns whether `raw` needs no decoding: ASCII without references, NUL, tabs and line ends.
+/// Returns whether `raw` needs no decoding: it is ASCII without character references, NUL, tabs and
+/// line ends.
 fn is_plain(raw: &[u8]) -> bool {
     let (words, rest) = raw.as_chunks();
     match raw.last_chunk() {
-        // Nearly all are long enough; the last word overlaps the one before.
+        // Nearly all values are long enough; the last word overlaps the one before.
         Some(last) => {
             words.iter().fold(special_bits(*last), |bits, word| bits | special_bits(*word)) == 0
         }
@@ -480,7 +488,7 @@ fn special_bits(bytes: [u8; 8]) -> u64 {
 }
 
 /// Trims the text in `bytes` from `start` on and removes its tabs and line ends, as the URL parser
-/// would. Decoded references may have produced them.
+/// would do. These characters may come from decoded character references.
 fn clean(bytes: &mut Vec<u8>, start: usize) {
     let tail = &bytes[start..];
     let from = start + tail.len() - tail.trim_ascii_start().len();

@@ -3,7 +3,7 @@
 //! Names are without their semicolon; those in [`BARE`] are also valid without it.
 //! Source: the HTML standard, section 13.5 "Named character references".
 
-/// The name and text of each reference, sorted by name for binary search.
+/// The name and the text of each character reference, sorted by name for binary search.
 #[rustfmt::skip]
 pub(super) static NAMED: [(&str, &str); 2125] = [
     ("AElig", "\u{c6}"), ("AMP", "\u{26}"), ("Aacute", "\u{c1}"), ("Abreve", "\u{102}"),
@@ -617,7 +617,7 @@ pub(super) static NAMED: [(&str, &str); 2125] = [
     ("zwj", "\u{200d}"), ("zwnj", "\u{200c}"),
 ];
 
-/// The names that are valid without a semicolon, sorted.
+/// The names of character references that are valid without a semicolon, sorted.
 #[rustfmt::skip]
 pub(super) static BARE: [&str; 106] = [
     "AElig", "AMP", "Aacute", "Acirc", "Agrave", "Aring", "Atilde", "Auml", "COPY", "Ccedil", "ETH",

@@ -8,11 +8,11 @@
 /// The combined meaning of a list of relations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Rel {
-    /// Whether the link leads to a page.
+    /// True if the link leads to a page.
     pub(super) page: bool,
-    /// Whether the link embeds a resource of this page.
+    /// True if the link embeds a resource of this page.
     pub(super) embed: bool,
-    /// Whether the list contains `nofollow`.
+    /// True if the list contains `nofollow`.
     pub(super) nofollow: bool,
 }
 
@@ -53,8 +53,9 @@ const EMBED: [&[u8]; 9] = [
 ];
 
 impl Rel {
-    /// Parses a list of relations, for a target with the declared media type `media`. A style sheet
-    /// is never a page (`alternate stylesheet`), and neither is a target of another type than HTML.
+    /// Returns the meaning of a list of relations. `media` is the declared media type of the
+    /// target, if there is one. A style sheet is never a page (`alternate stylesheet`), and neither
+    /// is a target of another type than HTML.
     pub(super) fn of(list: &[u8], media: Option<&[u8]>) -> Self {
         let mut rel = Self::default();
         for word in list.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()) {

@@ -15,10 +15,10 @@ use super::tags::{self, Attribute, Attributes, ParsedTag, Tag, is_name_at};
 use super::{Found, Settings, append_value};
 use encoding_rs::{Encoding, UTF_8};
 
-/// Whether a scan is complete.
+/// The result of one call of [`Scanner::scan`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// Call again with the same text.
+    /// The scan is not complete: call again with the same text.
     More,
     /// The whole text has been scanned.
     Done,
@@ -38,7 +38,7 @@ pub struct Scanner {
     foreign: Foreign,
 }
 
-/// The kind of text at the scanner's position.
+/// The kind of text at the position of the scanner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     /// Text in which `<` may begin a tag.
@@ -49,14 +49,15 @@ enum State {
     Comment(usize),
     /// Inside a CDATA section, whose text begins at this position.
     Cdata(usize),
-    /// Inside an element of this tag that contains no markup.
+    /// Inside an element of this tag whose content is not markup, such as `title`.
     Raw(Tag),
     /// Inside a script.
     Script,
-    /// Inside a comment in a script, where `<script` leads to the next state. Dashes count from
-    /// this position on.
+    /// Inside a comment in a script, in which `<script` leads to the state `ScriptInComment`.
+    /// Dashes from this position on may end the comment.
     ScriptComment(usize),
-    /// Inside a script in a comment in a script; its end tag leads back to the previous state.
+    /// Inside a script in a comment in a script. Its end tag leads back to `ScriptComment`. Dashes
+    /// from this position on may end the comment.
     ScriptInComment(usize),
 }
 
@@ -66,7 +67,8 @@ struct CurrentTag {
     tag: Tag,
     is_end: bool,
     name_start: usize,
-    /// The end of the last unquoted value: a slash directly before it belongs to the value.
+    /// The end of the last unquoted attribute value. A slash directly before it belongs to the
+    /// value.
     bare_end: usize,
     attributes: Attributes,
 }
@@ -93,8 +95,8 @@ impl Scanner {
         }
     }
 
-    /// Begins a page in `charset`, which must be [`super::is_scannable`]; its references are
-    /// converted to UTF-8.
+    /// Begins a page in `charset`, which must be scannable ([`super::is_scannable`]). References of
+    /// the page are converted from this charset to UTF-8.
     pub fn begin(&mut self, charset: &'static Encoding) {
         assert!(super::is_scannable(charset), "{} has to be decoded first", charset.name());
         self.charset = charset;
@@ -104,18 +106,19 @@ impl Scanner {
         self.foreign.clear();
     }
 
-    /// Returns the position up to which the text has been scanned.
+    /// Returns the position in the page up to which the text has been scanned.
     pub fn position(&self) -> usize {
         self.at
     }
 
-    /// Continues in another charset, in which the text up to here reads the same.
+    /// Continues the page in another charset. The text that was scanned must read the same in it.
     pub fn change(&mut self, charset: &'static Encoding) {
         assert!(super::is_scannable(charset), "{} has to be decoded first", charset.name());
         self.charset = charset;
     }
 
-    /// Continues the scan for about `budget_bytes`. `text` is the same in each call of a page.
+    /// Continues the scan of a page for about `budget_bytes` bytes. `text` is the whole page, the
+    /// same in each call.
     pub fn scan(&mut self, text: &[u8], budget_bytes: usize, found: &mut Found) -> Progress {
         let limit = self.at.saturating_add(budget_bytes.max(1)).min(text.len());
         while self.at < limit {
@@ -133,7 +136,7 @@ impl Scanner {
         if self.at < text.len() { Progress::More } else { Progress::Done }
     }
 
-    /// Scans text up to the limit, or up to a position that needs another state.
+    /// Scans text up to `limit`, or up to a position at which the state changes.
     ///
     /// The next `<` is searched before the tag is read: it is mostly after the tag, and the
     /// processor can then overlap the two searches.
@@ -186,16 +189,16 @@ impl Scanner {
         self.at
     }
 
-    /// Searches the end of a tag that is not relevant to links. The common forms (no attributes, or
-    /// all of them plainly named with quoted values) are skipped quickly. Other forms are read in
-    /// full, and so is every tag in foreign content.
+    /// Searches the end of a tag that is not relevant to links. Tags of the common forms (no
+    /// attributes, or only plainly named ones with quoted values) are skipped quickly. Other tags
+    /// are read in full, and so is every tag in foreign content.
     #[inline(always)]
     fn skip_tag(&self, text: &[u8], name: usize, limit: usize) -> Result<usize, usize> {
         if self.foreign.is_empty() { skip_tag(text, name, limit) } else { Err(name) }
     }
 
-    /// Reads a `<` that begins no tag but a comment, a declaration, or text. Returns the position
-    /// after it.
+    /// Reads what begins with a `<` but is not a tag: a comment, a declaration, or text. Returns
+    /// the position after it.
     fn declaration(&mut self, text: &[u8], at: usize) -> usize {
         let rest = &text[at..];
         if rest.starts_with(b"!--") {
@@ -219,7 +222,7 @@ impl Scanner {
         self.tag.attributes.clear();
     }
 
-    /// Reads attributes up to the limit or the end of the tag, which is then evaluated.
+    /// Reads attributes up to `limit` or the end of the tag, and evaluates a complete tag.
     fn attributes(&mut self, text: &[u8], limit: usize, found: &mut Found) {
         self.state = State::Tag;
         while self.at < limit {
@@ -232,7 +235,7 @@ impl Scanner {
         }
     }
 
-    /// Reads the attribute at the current position; returns its end, or `None` if the text ends
+    /// Reads the attribute at the current position and returns its end; `None` if the text ends
     /// first.
     #[inline(always)]
     fn attribute(&mut self, text: &[u8]) -> Option<usize> {
@@ -309,7 +312,7 @@ impl Scanner {
         self.parsed(text).file(found);
     }
 
-    /// Handles a tag in foreign content.
+    /// Stores the references of a tag in foreign content.
     #[cold]
     fn file_foreign(&self, text: &[u8], space: Space, found: &mut Found) {
         if !self.tag.is_end {
@@ -325,7 +328,8 @@ impl Scanner {
         ParsedTag { settings, charset, text, tag, name_start, attributes }
     }
 
-    /// Reports a tag to the tracker of foreign content; returns its language.
+    /// Reports a tag to the tracker of foreign content; returns the language that the tag belongs
+    /// to.
     #[cold]
     fn update_foreign(&mut self, text: &[u8], is_closed: bool) -> Space {
         let name = tags::name_at(text, self.tag.name_start);
@@ -342,8 +346,8 @@ impl Scanner {
         self.foreign.start(name, is_closed, is_document)
     }
 
-    /// Searches the next `>`. It ends the comment after `--`, which may be the one that opened the
-    /// comment, and after `--!`, which must come later.
+    /// Searches the next `>` in a comment. The `>` ends the comment after `--`, which may be the
+    /// one that opened the comment, and after `--!`, which must come later.
     fn comment(&mut self, text: &[u8], from: usize) {
         let Some(close) = find::byte(text, self.at, b'>') else {
             self.at = text.len();
@@ -413,8 +417,8 @@ impl Scanner {
         }
     }
 
-    /// Searches the next `<`, whose position is returned, or `>`, which after two dashes ends the
-    /// comment.
+    /// Searches the next `<` or `>` in a comment in a script. Returns the position of a `<`. A `>`
+    /// after two dashes ends the comment.
     fn script_comment_step(&mut self, text: &[u8], from: usize) -> Option<usize> {
         let Some(position) = find::either(text, self.at, b'<', b'>') else {
             self.at = text.len();
@@ -430,7 +434,7 @@ impl Scanner {
         None
     }
 
-    /// If the end tag of `tag` is at `open`, begins to read it like any other tag.
+    /// Begins to read the end tag of `tag` like any other tag, if it is at the position `open`.
     fn try_end(&mut self, text: &[u8], open: usize, tag: Tag) {
         let name = open + 2;
         if text.get(open + 1) == Some(&b'/') && is_name_at(text, name, tag.name()) {
@@ -444,8 +448,8 @@ impl Scanner {
 /// Skips a tag whose name begins at `name`; returns the position after its `>`.
 ///
 /// # Errors
-/// If the tag isn't of a common form, returns the position from which its attributes must be read,
-/// or `name` if they must be read from the end of the name.
+/// If the tag isn't of a common form, returns the position from which its attributes must be read
+/// one by one, or `name` if they must be read from the end of the name.
 #[inline(always)]
 fn skip_tag(text: &[u8], name: usize, limit: usize) -> Result<usize, usize> {
     let mut position = find::any(text, name, b'>', b' ', b'=').ok_or(name)?;
@@ -468,8 +472,8 @@ fn skip_tag(text: &[u8], name: usize, limit: usize) -> Result<usize, usize> {
     }
 }
 
-/// Returns the position of the closing quote, if a quoted value of a plainly named attribute begins
-/// at `equals`.
+/// Returns the position of the closing quote, if a quoted value begins at `equals` and the name of
+/// its attribute, from `start` on, is plain. Otherwise returns `None`.
 #[inline(always)]
 fn quoted_value_end(text: &[u8], start: usize, equals: usize) -> Option<usize> {
     let is_plain = equals > start && text[equals - 1].is_ascii_alphanumeric();

@@ -5,7 +5,7 @@
 
 use super::find::is_space;
 
-/// Iterates over the URLs of a `srcset` value with decoded character references.
+/// Iterates over the URLs of a `srcset` value, in which character references are decoded already.
 pub(super) struct Candidates<'a> {
     rest: &'a [u8],
 }
@@ -30,7 +30,8 @@ impl<'a> Iterator for Candidates<'a> {
     }
 }
 
-/// Returns the length of the descriptors of a candidate: up to a comma that isn't in parentheses.
+/// Returns the length of the descriptors of a candidate, which end at the first comma outside
+/// parentheses.
 fn descriptors(text: &[u8]) -> usize {
     let mut inside = false;
     for (at, byte) in text.iter().enumerate() {

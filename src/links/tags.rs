@@ -11,11 +11,12 @@ use super::{Directives, Found, Kind, Rel, Settings, append_value, charset, heade
 use encoding_rs::Encoding;
 use std::borrow::Cow;
 
-/// The maximum length of a value that is decoded and evaluated here, in bytes; references have a
-/// cap of their own.
+/// The maximum length of an attribute value that is decoded and evaluated here, in bytes.
+/// References have a limit of their own.
 const VALUE_BYTES_MAX: usize = 64 << 10;
 
-/// A charset declared after this many bytes is ignored: the page would have to be read again.
+/// The number of bytes after which a charset declaration is ignored, because the page would have to
+/// be read again.
 const DECLARED_BYTES: usize = 64 << 10;
 
 /// SVG elements that embed or run the resource they refer to.
@@ -89,11 +90,12 @@ const TAGS: [(&[u8], Tag); 26] = [
 const SLOT_BITS: u32 = 6;
 const EMPTY: u8 = u8::MAX;
 
-/// Maps the first three letters of a name to an index in [`TAGS`].
+/// Maps the hash of the first three letters of a tag name to these letters and an index in
+/// [`TAGS`].
 static SLOTS: [(u32, u8); 1 << SLOT_BITS] = slots();
 
-/// A hash factor without collisions, found by trying odd numbers; `slots` asserts this at compile
-/// time.
+/// The factor of the hash function, for which the names in [`TAGS`] have no collisions. It was
+/// found by trying odd numbers; `slots` asserts this at compile time.
 const FACTOR: u32 = 0xa336_14a5;
 
 const fn slot_of(key: u32) -> usize {
@@ -115,8 +117,8 @@ const fn slots() -> [(u32, u8); 1 << SLOT_BITS] {
 }
 
 impl Tag {
-    /// Returns the tag whose name begins at `at`, which is a letter, and the end of the name if the
-    /// tag is relevant.
+    /// Returns the tag whose name begins at `at`, where there is a letter. Also returns the end of
+    /// the name, if the tag is relevant.
     #[inline(always)]
     pub(super) fn at(text: &[u8], at: usize) -> (Self, usize) {
         let word = match text.get(at..).and_then(|rest| rest.first_chunk::<4>()) {
@@ -146,7 +148,8 @@ impl Tag {
         }
     }
 
-    /// With three bytes left only `<a>` can still be a complete tag.
+    /// Returns the tag at the end of the text. With three bytes left only `<a>` can still be a
+    /// complete tag.
     #[cold]
     fn at_end_of_text(text: &[u8], at: usize) -> (Self, usize) {
         let is_a = text[at].eq_ignore_ascii_case(&b'a');
@@ -157,19 +160,19 @@ impl Tag {
         }
     }
 
-    /// Returns the name in lower case.
+    /// Returns the name of the tag in lower case.
     pub(super) fn name(self) -> &'static [u8] {
         let known = TAGS.iter().find(|(_, tag)| *tag == self);
         known.map_or(b"a", |(name, _)| name)
     }
 
-    /// Returns the bit of this tag in a set of tags.
+    /// Returns the bit that stands for this tag in a set of tags.
     pub(super) const fn bit(self) -> u32 {
         1 << self as u8
     }
 }
 
-/// Returns whether `byte` ends a name.
+/// Returns whether `byte` ends the name of a tag.
 #[inline(always)]
 pub(super) fn ends_name(byte: u8) -> bool {
     is_space(byte) || matches!(byte, b'/' | b'>')
@@ -182,7 +185,7 @@ pub(super) fn is_name_at(text: &[u8], at: usize, name: &[u8]) -> bool {
     text.get(end).is_some_and(|byte| ends_name(*byte)) && text[at..end].eq_ignore_ascii_case(name)
 }
 
-/// Returns the name that begins at `at`.
+/// Returns the tag name that begins at `at`.
 pub(super) fn name_at(text: &[u8], at: usize) -> &[u8] {
     &text[at..tag_name_end(text, at)]
 }
@@ -203,7 +206,7 @@ pub(super) fn watched(settings: &Settings) -> u32 {
         | if settings.forms { Form.bit() } else { 0 }
 }
 
-/// An attribute that is relevant for some tag.
+/// An attribute that is relevant on some tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Attribute {
@@ -227,7 +230,7 @@ pub(super) enum Attribute {
 
 const ATTRIBUTES: usize = Attribute::XlinkHref as usize + 1;
 
-/// The attributes with names of up to eight letters.
+/// The relevant attributes whose names have up to eight letters.
 const ATTRIBUTES_SHORT: [(&[u8], Attribute); 13] = [
     (b"action", Attribute::Action),
     (b"charset", Attribute::Charset),
@@ -244,7 +247,7 @@ const ATTRIBUTES_SHORT: [(&[u8], Attribute); 13] = [
     (b"type", Attribute::Type),
 ];
 
-/// Maps the key of a name to its attribute.
+/// Maps the hash of a name's key ([`key_of`]) to the key and its attribute.
 static KEYS: [(u64, Option<Attribute>); 1 << KEY_BITS] = keys();
 const KEY_BITS: u32 = 5;
 const KEY_FACTOR: u64 = 0x01c3_d306_6352_1d89;
@@ -267,8 +270,8 @@ const fn keys() -> [(u64, Option<Attribute>); 1 << KEY_BITS] {
     keys
 }
 
-/// Returns the key of a name of up to eight bytes: the name as a word, with bit 5 set in each byte
-/// to ignore case.
+/// Returns the key of an attribute name of up to eight bytes: the name as a 64-bit word, with bit 5
+/// set in each byte to ignore case.
 const fn key_of(name: &[u8]) -> u64 {
     let (mut key, mut index) = (0, name.len());
     while index > 0 {
@@ -280,8 +283,9 @@ const fn key_of(name: &[u8]) -> u64 {
 
 const CASE: u8 = 0x20;
 
-/// Returns the key of the name at `start..end`, if it is short and contains no byte that would end
-/// it; `end` is the first `=`, `>` or space. There is no branch on the length of the name.
+/// Returns the key of the attribute name at `start..end`; `None` if the name is too long or
+/// contains a byte that would end it. `end` is the position of the first `=`, `>` or space. There
+/// is no branch on the length of the name.
 #[inline(always)]
 pub(super) fn plain_key(text: &[u8], start: usize, end: usize) -> Option<u64> {
     const ONES: u64 = u64::MAX / 255;
@@ -300,7 +304,7 @@ pub(super) fn plain_key(text: &[u8], start: usize, end: usize) -> Option<u64> {
 }
 
 impl Attribute {
-    /// Returns the attribute with this name, if it is relevant.
+    /// Returns the attribute with this name; `None` if it is not relevant.
     pub(super) fn of(name: &[u8]) -> Option<Self> {
         match name.len() {
             0..=8 => Self::of_key(key_of(name)),
@@ -311,7 +315,7 @@ impl Attribute {
         }
     }
 
-    /// Returns the attribute whose name has this key.
+    /// Returns the attribute whose name has this key; `None` if it is not relevant.
     #[inline(always)]
     pub(super) fn of_key(key: u64) -> Option<Self> {
         let (known, attribute) = KEYS[slot_of_key(key)];
@@ -319,7 +323,7 @@ impl Attribute {
     }
 }
 
-/// The positions of the attribute values of one tag.
+/// The positions of the relevant attribute values of one tag.
 #[derive(Debug, Default)]
 pub(super) struct Attributes {
     present: u16,
@@ -332,7 +336,8 @@ impl Attributes {
         self.present = 0;
     }
 
-    /// Records the value of an attribute at `start..end`, if it is the first one of this name.
+    /// Records that the value of an attribute is at `start..end`, unless an earlier attribute has
+    /// the same name.
     #[inline(always)]
     pub(super) fn note(&mut self, attribute: Attribute, start: usize, end: usize) {
         let bit = 1 << attribute as u16;
@@ -342,7 +347,7 @@ impl Attributes {
         }
     }
 
-    /// Returns the raw value.
+    /// Returns the value of an attribute as it is in the page; `None` if the tag doesn't have it.
     #[inline(always)]
     pub(super) fn value<'a>(&self, text: &'a [u8], attribute: Attribute) -> Option<&'a [u8]> {
         let (start, end) = self.spans[attribute as usize];
@@ -350,7 +355,7 @@ impl Attributes {
     }
 }
 
-/// A completely read tag.
+/// A tag that was read up to its `>`.
 #[derive(Clone, Copy)]
 pub(super) struct ParsedTag<'a> {
     pub(super) settings: &'a Settings,
@@ -362,7 +367,7 @@ pub(super) struct ParsedTag<'a> {
 }
 
 impl<'a> ParsedTag<'a> {
-    /// Stores the references of the tag.
+    /// Stores the references and directives of the tag in `found`.
     #[inline]
     pub(super) fn file(self, found: &mut Found) {
         match self.tag {
@@ -381,8 +386,9 @@ impl<'a> ParsedTag<'a> {
         }
     }
 
-    /// Stores the references of a tag in foreign content: links, and in SVG also resources. Any
-    /// element of MathML may be a link (MathML 3 section 6.4.3), as it is in Firefox and Safari.
+    /// Stores the references of a tag in SVG or MathML content (`space`): links, and in SVG also
+    /// resources. Any element of MathML may be a link (MathML 3 section 6.4.3), as it is in Firefox
+    /// and Safari.
     pub(super) fn file_foreign(self, space: Space, name: &[u8], found: &mut Found) {
         let is = |known: &[u8]| name.eq_ignore_ascii_case(known);
         // Older SVG uses `xlink:href`; `href` takes precedence (SVG 2 section 16.1.5).
@@ -401,7 +407,8 @@ impl<'a> ParsedTag<'a> {
         self.attributes.value(self.text, attribute)
     }
 
-    /// Returns the value with character references decoded; `None` if it is absent or too long.
+    /// Returns the value of an attribute with character references decoded; `None` if the tag
+    /// doesn't have it or it is too long.
     fn value(self, found: &mut Found, attribute: Attribute) -> Option<Cow<'a, [u8]>> {
         let raw = self.raw(attribute)?;
         if raw.len() > VALUE_BYTES_MAX {
