@@ -1,9 +1,9 @@
 //! Decides which IP addresses a crawl may connect to: global ones, and those that the configuration
 //! lists.
 //!
-//! The resolved address of every hop is checked, right before the connection is requested, so that
-//! neither a redirect nor a name whose address changes can reach an internal network. IPv6
-//! addresses that contain an IPv4 address are checked by that one (design D13).
+//! The resolved address of every hop of a redirect chain is checked right before the connection is
+//! requested, so that neither a redirect nor a name whose address changes can reach an internal
+//! network. IPv6 addresses that contain an IPv4 address are checked by that one (design D13).
 //! Source: the special-purpose registries of RFC 6890 and their updates.
 
 use std::fmt;
@@ -12,22 +12,23 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 /// A range of addresses that share their first bits, such as `10.0.0.0/8`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Block {
-    /// The first address: all bits after the prefix are zero.
+    /// The first address of the block: all bits after the prefix are zero.
     address: IpAddr,
-    /// The number of shared bits: 0 to 32, or 0 to 128.
+    /// The number of bits that all addresses of the block share: 0 to 32 for IPv4, 0 to 128 for
+    /// IPv6.
     prefix_bits: u32,
 }
 
 impl Block {
-    /// Creates the block of the first `prefix_bits` bits of `address`; `None` if the address has
-    /// fewer bits.
+    /// Creates the block of all addresses that share their first `prefix_bits` bits with `address`;
+    /// `None` if the address has fewer bits.
     pub fn new(address: IpAddr, prefix_bits: u32) -> Option<Self> {
         let width = width_bits(address);
         (prefix_bits <= width).then(|| Self { address: cut(address, prefix_bits), prefix_bits })
     }
 
-    /// Returns whether the block contains the address. An IPv6 block contains no IPv4 address:
-    /// unmap mapped addresses first.
+    /// Returns whether the block contains the address. An IPv6 block never contains an IPv4
+    /// address, so an IPv4 address that is mapped to IPv6 must be converted to IPv4 before.
     pub fn contains(&self, address: IpAddr) -> bool {
         width_bits(address) == width_bits(self.address)
             && cut(address, self.prefix_bits) == self.address
@@ -38,15 +39,15 @@ impl Block {
         self.address
     }
 
-    /// Returns how many bits the addresses share.
+    /// Returns the number of bits that all addresses of the block share.
     pub fn prefix_bits(&self) -> u32 {
         self.prefix_bits
     }
 
-    /// Parses `10.0.0.0/8`, `fd00::/8`, or a single address.
+    /// Parses a block such as `10.0.0.0/8` or `fd00::/8`, or a single address.
     ///
     /// # Errors
-    /// Returns a message that says what is wrong and how to write it.
+    /// Returns a message that says what is wrong and how to write the block.
     pub fn read(text: &str) -> Result<Self, String> {
         let (address, bits) =
             text.split_once('/').map_or((text, None), |(address, bits)| (address, Some(bits)));
@@ -92,7 +93,7 @@ fn cut(address: IpAddr, bits: u32) -> IpAddr {
     }
 }
 
-/// Which addresses a crawl may connect to, besides the global ones.
+/// The addresses to which a crawl may connect, besides the global ones.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rules {
     /// Blocks that are allowed although they are not global.
@@ -109,8 +110,8 @@ impl Default for Rules {
 }
 
 /// The metadata services of cloud providers, which return data of the machine that asks, including
-/// secrets: Azure, most others, Alibaba, Oracle, Equinix, AWS, Google. Some are global addresses;
-/// the others would be reachable if a range around them is allowed.
+/// secrets: Azure, most others, Alibaba, Oracle, Equinix, AWS, Google. Some of their addresses are
+/// global; the others would be reachable if a range around them were allowed.
 const METADATA: [&str; 7] = [
     "168.63.129.16/32",
     "169.254.169.254/32",
@@ -123,7 +124,8 @@ const METADATA: [&str; 7] = [
 
 impl Rules {
     /// Returns whether the crawl may connect to `address`. An IPv6 address that contains an IPv4
-    /// address is refused if either is, and allowed if the contained one is.
+    /// address is refused if either address is refused, and allowed if the contained one is
+    /// allowed.
     pub fn allow(&self, address: IpAddr) -> bool {
         let carried = carried_ipv4(address);
         let judged = carried.map_or(address, IpAddr::V4);
@@ -134,8 +136,8 @@ impl Rules {
     }
 }
 
-/// Returns the IPv4 address that an IPv6 address contains: mapped, compatible, NAT64, 6to4,
-/// Teredo's client.
+/// Returns the IPv4 address that an IPv6 address contains, if it is mapped, compatible, NAT64, 6to4
+/// or that of a Teredo client; otherwise `None`.
 fn carried_ipv4(address: IpAddr) -> Option<Ipv4Addr> {
     let IpAddr::V6(v6) = address else { return None };
     let [a, b, c, d, e, f, g, h] = v6.segments();

@@ -1,4 +1,4 @@
-//! The DNS cache of a crawl, and the list of who waits for each name.
+//! The DNS cache of a crawl, and the list of those that wait for each name.
 //!
 //! Laws: only one look-up is in flight for a name, however many wait for it; at most the configured
 //! number of look-ups is in flight; answers, including negative ones, are kept for their time to
@@ -19,17 +19,18 @@ use std::time::Duration;
 /// The settings of name resolution.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// The minimum time that an answer is kept, whatever its time to live.
+    /// The minimum time for which an answer is kept, even if its time to live is shorter.
     pub ttl_min: Duration,
-    /// The maximum time that an answer is kept.
+    /// The maximum time for which an answer is kept, even if its time to live is longer.
     pub ttl_max: Duration,
-    /// How long "no such name" and "no address" are kept.
+    /// The time for which the answers "no such name" and "no address" are kept.
     pub negative_ttl: Duration,
-    /// How long a timeout or a failed name server is kept before the name is looked up again.
+    /// The time for which a timeout or a failed name server is kept before the name is looked up
+    /// again.
     pub failure_ttl: Duration,
     /// The maximum number of look-ups in flight.
     pub in_flight_max: usize,
-    /// The maximum number of names in the cache; the oldest answer is evicted first.
+    /// The maximum number of names in the cache. Beyond it the oldest answer is evicted.
     pub names_max: usize,
     /// Which address families are looked up, and which is tried first.
     pub families: Families,
@@ -49,17 +50,17 @@ impl Default for Settings {
     }
 }
 
-/// The address families that are looked up and tried, and their order.
+/// The address families that are looked up, and the order in which addresses are tried.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Families {
-    /// IPv4 first, IPv6 if none works.
+    /// Both are looked up; IPv4 is tried first, IPv6 if no IPv4 address works.
     #[default]
     Ipv4ThenIpv6,
-    /// IPv6 first, IPv4 if none works.
+    /// Both are looked up; IPv6 is tried first, IPv4 if no IPv6 address works.
     Ipv6ThenIpv4,
-    /// A records only.
+    /// Only A records (IPv4) are looked up.
     Ipv4,
-    /// AAAA records only.
+    /// Only AAAA records (IPv6) are looked up.
     Ipv6,
 }
 
@@ -68,11 +69,11 @@ pub enum Families {
 pub struct Answer {
     /// The addresses; never empty.
     pub addresses: SmallVec<[IpAddr; 4]>,
-    /// The shortest time to live of the records.
+    /// The shortest time to live of the DNS records.
     pub ttl: Duration,
 }
 
-/// Why a name has no address.
+/// The reason why a name has no address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum NameFailure {
     /// NXDOMAIN: the name does not exist.
@@ -87,20 +88,20 @@ pub enum NameFailure {
     Malformed,
 }
 
-/// The cache, and the names that are being looked up. A waiter is identified by a number of the
-/// engine.
+/// The DNS cache, and the names that are being looked up. A waiter is identified by a number that
+/// the engine chooses.
 #[derive(Debug)]
 pub struct Names {
     settings: Settings,
     entries: Map<Box<str>, Entry>,
-    /// Names with an answer, the oldest answer first: the order of eviction.
+    /// The names with an answer, oldest answer first, which is the order of eviction.
     ages: VecDeque<(Box<str>, u64)>,
     waiting: Map<u32, (Box<str>, Vec<u32>)>,
-    /// The number of waiters of all look-ups and queued names.
+    /// The number of waiters for all names that are being looked up or queued.
     waiters: usize,
     next_lookup: u32,
     sequence: u64,
-    /// Names that wait for a free look-up.
+    /// The names that are queued because the maximum number of look-ups is in flight.
     line: VecDeque<Box<str>>,
 }
 
@@ -114,9 +115,9 @@ enum Entry {
 /// The result of a request for a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Known {
-    /// The addresses, or why there are none.
+    /// The answer is known now: the addresses, or the reason why there are none.
     Now(Result<Answer, NameFailure>),
-    /// The answer comes later: [`Names::answered`] will return the waiter.
+    /// The answer comes later: [`Names::answered`] will then return the waiter.
     Later,
 }
 
@@ -135,12 +136,12 @@ impl Names {
         }
     }
 
-    /// Returns the families that every look-up asks for.
+    /// Returns the address families that every look-up asks for.
     pub fn families(&self) -> Families {
         self.settings.families
     }
 
-    /// Requests the addresses of `name` for `waiter`. An IP address is its own answer.
+    /// Requests the addresses of `name` for `waiter`. An IP address as the name is its own answer.
     pub fn ask(&mut self, name: &str, waiter: u32, now: Instant) -> Known {
         if let Some(address) = literal(name) {
             let addresses = smallvec::smallvec![address];
@@ -164,7 +165,8 @@ impl Names {
         Known::Later
     }
 
-    /// Returns the number of the next look-up and its name, unless the maximum number is in flight.
+    /// Returns the number of the next look-up and the name to look up; `None` if no name is queued
+    /// or the maximum number of look-ups is in flight.
     pub fn next_lookup(&mut self) -> Option<(u32, Box<str>)> {
         if self.waiting.len() >= self.settings.in_flight_max {
             return None;
@@ -180,8 +182,8 @@ impl Names {
         Some((lookup, name))
     }
 
-    /// Stores the answer of a look-up, and returns its waiters. An answer to an unknown look-up is
-    /// dropped.
+    /// Stores the answer of the look-up with this number, and returns its waiters. An answer to an
+    /// unknown look-up is dropped.
     pub fn answered(
         &mut self,
         lookup: u32,
@@ -201,14 +203,14 @@ impl Names {
         waiters
     }
 
-    /// Lets the answer for a name expire at `at` or earlier, because it may be wrong.
+    /// Lets the stored answer for a name expire at `at` or earlier, because it may be wrong.
     pub fn expire_by(&mut self, name: &str, at: Instant) {
         if let Some(Entry::Known { until, .. }) = self.entries.get_mut(name) {
             *until = (*until).min(at);
         }
     }
 
-    /// Returns the number of waiters.
+    /// Returns the number of waiters for all names.
     pub fn waiters(&self) -> usize {
         self.waiters
     }
@@ -227,7 +229,8 @@ impl Names {
         }
     }
 
-    /// Evicts the oldest answers beyond the cap; a newer answer for the same name stays.
+    /// Evicts the oldest answers beyond the maximum number of names. A newer answer for the same
+    /// name stays.
     fn trim(&mut self) {
         while self.ages.len() > self.settings.names_max {
             let Some((name, aged)) = self.ages.pop_front() else { break };
@@ -240,7 +243,7 @@ impl Names {
     }
 }
 
-/// Parses a host name that is an IP address (IPv6 in brackets, as in URLs).
+/// Parses a host name that is an IP address (IPv6 in brackets, as in URLs); `None` if it isn't one.
 fn literal(name: &str) -> Option<IpAddr> {
     let inner = name.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
     inner.unwrap_or(name).parse().ok()

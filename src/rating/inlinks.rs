@@ -16,32 +16,32 @@ use crate::ground::codec::{Put, Short, Take};
 use crate::ground::quality::Quality;
 use crate::url::UrlRef;
 
-/// The first byte of each encoded piece.
+/// The first byte of each piece that [`Inlinks::encode`] writes.
 pub(super) const TAG: u8 = b'i';
 
 /// The number of links to each site.
 #[derive(Debug)]
 pub(super) struct Inlinks {
     names: Names,
-    /// The number of links from other sites, for sites that have any.
+    /// The number of links from other sites to each site that has any.
     counts: Sites<u32>,
-    /// The targets of the current page's links; kept to reuse its memory.
+    /// The target sites of the current page's links; kept to reuse the memory.
     others: Vec<Key>,
 }
 
 impl Inlinks {
-    /// Creates an empty count.
+    /// Creates the counts before any page was read, for at most `sites_max` sites.
     pub(super) fn new(names: Names, sites_max: usize) -> Self {
         Self { names, counts: Sites::new(sites_max), others: Vec::new() }
     }
 
-    /// Returns the quality of a URL's site.
+    /// Returns the quality of a URL, which is that of its site.
     pub(super) fn of(&self, url: UrlRef<'_>) -> Quality {
         let count = self.counts.find(self.names.key(url)).copied().unwrap_or(0);
         Quality::from_millionths((1 + u64::from(count)) * Quality::ONE.millionths())
     }
 
-    /// Counts the links of a page.
+    /// Counts the links of a page that lead to other sites.
     pub(super) fn page<'a>(
         &mut self,
         page: UrlRef<'_>,
@@ -72,7 +72,7 @@ impl Inlinks {
         report(&piece);
     }
 
-    /// Decodes a piece of [`Inlinks::encode`].
+    /// Adds the counts of one piece that [`Inlinks::encode`] wrote.
     pub(super) fn decode(&mut self, mut take: Take<'_>) -> Result<(), Short> {
         while !take.is_empty() {
             let (site, count) = (Key(take.u64()?), take.u32()?);
@@ -84,12 +84,12 @@ impl Inlinks {
         Ok(())
     }
 
-    /// Returns the number of sites counted.
+    /// Returns the number of sites that are stored now.
     pub(super) fn sites(&self) -> usize {
         self.counts.held()
     }
 
-    /// Returns the number of evictions.
+    /// Returns the number of sites that were evicted so far.
     pub(super) fn evicted(&self) -> u64 {
         self.counts.evicted()
     }

@@ -32,20 +32,20 @@ pub struct Mistake {
     pub line: usize,
     /// The invalid part of the line, shortened if it is long.
     pub text: String,
-    /// What is wrong with it.
+    /// What is wrong with the invalid part.
     pub reason: Reason,
 }
 
 /// What is wrong with a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// It is not UTF-8.
+    /// The line is not UTF-8.
     NotUtf8,
-    /// It has only one word.
+    /// The line has only one word.
     NoScore,
-    /// It has more than two words.
+    /// The line has more than two words.
     Surplus,
-    /// The score comes first.
+    /// The score comes first, before the URL or host.
     Swapped,
     /// The second word is not a score.
     Score(quality::Invalid),
@@ -78,23 +78,24 @@ impl fmt::Display for Reason {
     }
 }
 
-/// For example `line 3: "nan": not a finite number; write a score such as 1 or 0.25`.
+/// Prints a mistake, for example `line 3: "nan": not a finite number; write a score such as 1 or
+/// 0.25`.
 impl fmt::Display for Mistake {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "line {}: {:?}: {}", self.line, self.text, self.reason)
     }
 }
 
-/// The mistakes in a file; never empty.
+/// All mistakes in a file; there is at least one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Mistakes {
     /// The first mistakes, at most twenty, in order of line.
     pub list: Vec<Mistake>,
-    /// The number of further mistakes.
+    /// The number of mistakes that are not in the list.
     pub omitted: usize,
 }
 
-/// One line for each mistake.
+/// Prints one line for each mistake.
 impl fmt::Display for Mistakes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, mistake) in self.list.iter().enumerate() {
@@ -110,11 +111,10 @@ impl fmt::Display for Mistakes {
 impl std::error::Error for Mistakes {}
 
 impl Table {
-    /// Parses a file of scores. `key` is that of [`Table::new`]; `limits` are those of the crawl
-    /// for URLs.
+    /// Parses a file of scores. `key` is the hash key of the table, as for [`Table::new`]; `limits`
+    /// are the limits of the crawl on URLs.
     ///
-    /// # Errors
-    /// Returns all invalid lines.
+    /// Returns the invalid lines.
     pub fn parse(text: &[u8], key: [u8; 16], limits: Limits) -> Result<Self, Mistakes> {
         let (mut table, mut mistakes) = (Self::new(key), Mistakes::default());
         table.reserve(lines(text).count());
@@ -144,7 +144,8 @@ fn content(line: &[u8]) -> &[u8] {
     line[..end].trim_ascii()
 }
 
-/// Adds one line to the table, or returns what is wrong, and with which part of it.
+/// Adds the entry of one line to the table. If the line is invalid, returns the invalid part and
+/// the reason.
 fn read<'a>(
     table: &mut Table,
     content: &'a [u8],
@@ -181,17 +182,17 @@ fn bare_host(text: &str) -> Result<Url, url::Invalid> {
     if text.contains(['/', '\\', '?', '#', '@']) {
         return Err(url::Invalid::Host);
     }
-    // With a port appended, a text that contains one already is invalid.
+    // A port is appended, so that a text that contains a port already is invalid.
     Url::parse(&format!("http://{text}:81/"))
 }
 
-/// Returns whether a number that was rounded to zero is written as zero.
+/// Returns whether a number, which was rounded to zero, is also written as zero.
 fn is_zero(number: &str) -> bool {
     let digits = number.split(['e', 'E']).next().unwrap_or(number);
     !digits.contains(|c: char| ('1'..='9').contains(&c))
 }
 
-/// Returns at most 200 characters, for messages.
+/// Returns at most 200 characters of a line, for messages.
 fn shortened(content: &[u8]) -> String {
     const CHARS_MAX: usize = 200;
     let text = String::from_utf8_lossy(&content[..content.len().min(4 * CHARS_MAX)]);

@@ -41,7 +41,7 @@ use std::sync::Arc;
 use table::Lookups;
 use zipf::Zipf;
 
-/// The source of qualities.
+/// The source from which the qualities of URLs come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Source {
     /// Every URL has the quality one.
@@ -49,7 +49,7 @@ pub enum Source {
     Uniform,
     /// A random quality for each URL, distributed by Zipf's law.
     Zipf,
-    /// A table, by URL or by host.
+    /// A table of qualities, by URL or by host, that the operator provides.
     Table,
     /// The number of links from other sites to the URL's site that the crawl has seen.
     Inlinks,
@@ -58,10 +58,10 @@ pub enum Source {
 }
 
 impl Source {
-    /// All sources.
+    /// All sources of qualities.
     pub const ALL: [Self; 5] = [Self::Uniform, Self::Zipf, Self::Table, Self::Inlinks, Self::Opic];
 
-    /// Returns the name used in configuration and reports.
+    /// Returns the name of the source that is used in configuration and reports.
     pub fn name(self) -> &'static str {
         match self {
             Self::Uniform => "uniform",
@@ -76,10 +76,10 @@ impl Source {
 /// What counts as a site, for estimates that are stored by site.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Site {
-    /// A server: scheme, host, port.
+    /// A server counts as a site: scheme, host and port.
     #[default]
     Server,
-    /// A registrable domain.
+    /// A registrable domain counts as a site.
     Domain,
 }
 
@@ -87,7 +87,7 @@ impl Site {
     /// All kinds of sites.
     pub const ALL: [Self; 2] = [Self::Server, Self::Domain];
 
-    /// Returns the name used in configuration and reports.
+    /// Returns the name of this kind of site that is used in configuration and reports.
     pub fn name(self) -> &'static str {
         match self {
             Self::Server => "server",
@@ -99,22 +99,22 @@ impl Site {
 /// The settings of ratings.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The source of qualities.
+    /// The source from which the qualities of URLs come.
     pub source: Source,
     /// The seed of [`Source::Zipf`].
     pub zipf_seed: u64,
     /// The number of ranks of [`Source::Zipf`], 1 to 10^12. With an exponent of one the first rank
     /// has this many times the quality of the last.
     pub zipf_pages: u64,
-    /// The exponent of Zipf's law, in thousandths.
+    /// The exponent of Zipf's law for [`Source::Zipf`], in thousandths.
     pub zipf_exponent_milli: u32,
-    /// The table of [`Source::Table`].
+    /// The table of [`Source::Table`]; `None` for other sources.
     pub table: Option<Arc<Table>>,
-    /// The quality of a URL that isn't in the table.
+    /// The quality of a URL that isn't in the table of [`Source::Table`].
     pub unlisted: Quality,
     /// The kind of site that [`Source::Inlinks`] and [`Source::Opic`] count by.
     pub site: Site,
-    /// The maximum number of sites that are counted, 8 or more; beyond it those of the lowest
+    /// The maximum number of sites that are stored, 8 or more. Beyond it the sites of the lowest
     /// quality are evicted.
     pub sites_max: usize,
     /// The key of the fingerprints of sites. Without knowing it nobody can make two sites collide,
@@ -141,13 +141,13 @@ impl Default for Settings {
 /// The maximum number of links of one page that are counted: a page with more is only a list.
 pub const LINKS_MAX: usize = 10_000;
 
-/// The qualities of URLs.
+/// The qualities of URLs, with the counts of the crawl if qualities depend on it.
 #[derive(Debug)]
 pub struct Rating {
     estimate: Estimate,
 }
 
-/// The approximate length of an encoded piece, in bytes.
+/// The approximate length of a piece of [`Rating::encode`], in bytes.
 const PIECE_BYTES: usize = 256 << 10;
 
 #[derive(Debug)]
@@ -160,7 +160,8 @@ enum Estimate {
 }
 
 impl Rating {
-    /// Creates ratings before any page. A table of sites is allocated at its full size.
+    /// Creates the ratings for a crawl that has not read a page yet. A table of sites is allocated
+    /// at its full size.
     pub fn new(settings: Settings) -> Self {
         let names = Names::new(settings.site, settings.key);
         let estimate = match settings.source {
@@ -192,7 +193,7 @@ impl Rating {
         }
     }
 
-    /// Returns whether [`Rating::page`] has an effect.
+    /// Returns whether the links of pages change qualities, so that [`Rating::page`] has an effect.
     pub fn counts_links(&self) -> bool {
         matches!(self.estimate, Estimate::Inlinks(_) | Estimate::Opic(_))
     }
@@ -219,7 +220,8 @@ impl Rating {
         }
     }
 
-    /// Returns how many look-ups found nothing in the table and returned the default.
+    /// Returns the number of look-ups that found nothing in the table and returned the default
+    /// quality.
     pub fn unlisted(&self) -> u64 {
         match &self.estimate {
             Estimate::Table(lookups) => lookups.unlisted(),
@@ -227,8 +229,8 @@ impl Rating {
         }
     }
 
-    /// Encodes the estimates in pieces, for a later run with the same settings; nothing if
-    /// qualities don't depend on the crawl.
+    /// Encodes the estimates in pieces, for a later run with the same settings, and calls `report`
+    /// with each. There are no pieces if qualities don't depend on the crawl.
     pub fn encode(&self, report: &mut dyn FnMut(&[u8])) {
         match &self.estimate {
             Estimate::Uniform | Estimate::Zipf(_) | Estimate::Table(_) => {}
@@ -237,7 +239,8 @@ impl Rating {
         }
     }
 
-    /// Decodes a piece of [`Rating::encode`]. A piece of another source is ignored.
+    /// Restores the estimates in one piece that [`Rating::encode`] wrote. A piece of another source
+    /// is ignored.
     ///
     /// # Errors
     /// Returns [`Short`] if the bytes end early or are invalid.
@@ -250,7 +253,7 @@ impl Rating {
         }
     }
 
-    /// Returns the number of sites that are counted now.
+    /// Returns the number of sites that are stored now.
     pub fn sites(&self) -> usize {
         match &self.estimate {
             Estimate::Inlinks(inlinks) => inlinks.sites(),
@@ -259,7 +262,7 @@ impl Rating {
         }
     }
 
-    /// Returns the number of evictions of sites so far.
+    /// Returns the number of sites that were evicted so far.
     pub fn evicted(&self) -> u64 {
         match &self.estimate {
             Estimate::Inlinks(inlinks) => inlinks.evicted(),

@@ -51,40 +51,42 @@ pub(super) struct Opic {
     /// The total that each site has been paid by the virtual page since the crawl began. It may
     /// wrap around, because only differences are used, which are at most all existing cash.
     paid: u64,
-    /// The cash of the virtual page.
+    /// The cash of the virtual page, which it has not paid out yet.
     pot: u64,
     /// The sum of the histories of all stored sites.
     history: u128,
-    /// The targets of the current page's links; kept to reuse its memory.
+    /// The target sites of the current page's links; kept to reuse the memory.
     others: Vec<Key>,
 }
 
-/// The first byte of each encoded piece.
+/// The first byte of each piece that [`Opic::encode`] writes.
 pub(super) const TAG: u8 = b'o';
 
 /// The account of a site.
 #[derive(Clone, Copy, Debug, Default)]
 struct Account {
-    /// The cash at the last update.
+    /// The cash of the site at its last update.
     cash: u64,
-    /// All cash that was ever distributed.
+    /// All cash of the site that was ever distributed.
     history: u64,
-    /// The value of [`Opic::paid`] at the last update.
+    /// The value of [`Opic::paid`] at the last update of the account.
     paid: u64,
 }
 
 impl Account {
-    /// Returns its cash, with the payments since the last update.
+    /// Returns the cash of the site now: with the payments of the virtual page since the last
+    /// update. `paid` is [`Opic::paid`].
     fn cash(&self, paid: u64) -> u64 {
         self.cash + paid.wrapping_sub(self.paid)
     }
 
-    /// Returns the sum that determines its importance.
+    /// Returns the sum of history and cash, which determines the importance of the site. `paid` is
+    /// [`Opic::paid`].
     fn worth(&self, paid: u64) -> u128 {
         u128::from(self.history) + u128::from(self.cash(paid))
     }
 
-    /// Adds the payments since the last update.
+    /// Adds the payments of the virtual page since the last update to the cash of the site.
     fn settle(&mut self, paid: u64) {
         self.cash = self.cash(paid);
         self.paid = paid;
@@ -92,17 +94,17 @@ impl Account {
 }
 
 impl Opic {
-    /// Creates the state before any site was seen.
+    /// Creates the state before any site was seen, for at most `sites_max` sites.
     pub(super) fn new(names: Names, sites_max: usize) -> Self {
         let accounts = Sites::new(sites_max);
         Self { names, accounts, paid: 0, pot: 0, history: 0, others: Vec::new() }
     }
 
-    /// Returns the quality of a URL's site.
+    /// Returns the quality of a URL, which is that of its site.
     pub(super) fn of(&self, url: UrlRef<'_>) -> Quality {
         let account = self.accounts.find(self.names.key(url));
         let worth = account.map_or(u128::from(UNIT), |account| account.worth(self.paid));
-        // Below 2^65 * 10^6 * 2^40 sites: no overflow.
+        // The product is below 2^65 * 10^6 * 2^40 (sites), so it doesn't overflow.
         let scaled = worth * u128::from(Quality::ONE.millionths()) * self.accounts.held() as u128;
         match scaled.checked_div(self.history + u128::from(self.cash() - self.pot)) {
             Some(millionths) => {
@@ -151,7 +153,7 @@ impl Opic {
         report(&piece);
     }
 
-    /// Decodes a piece of [`Opic::encode`].
+    /// Adds the accounts of one piece that [`Opic::encode`] wrote.
     pub(super) fn decode(&mut self, mut take: Take<'_>) -> Result<(), Short> {
         (self.paid, self.pot) = (take.u64()?, take.u64()?);
         self.history = u128::from(take.u64()?) | u128::from(take.u64()?) << 64;
@@ -172,12 +174,13 @@ impl Opic {
         self.accounts.held()
     }
 
-    /// Returns the number of evictions.
+    /// Returns the number of sites that were evicted so far.
     pub(super) fn evicted(&self) -> u64 {
         self.accounts.evicted()
     }
 
-    /// Removes `spent` of `shares` equal parts from a site's cash, and returns the size of a part.
+    /// Divides a site's cash into `shares` equal parts, removes `spent` of them, and returns the
+    /// size of a part.
     fn spend(&mut self, site: Key, shares: u64, spent: u64) -> u64 {
         let account = self.account(site);
         let share = account.cash / shares;
@@ -189,7 +192,7 @@ impl Opic {
         share
     }
 
-    /// Returns the updated account of a site; opens it if necessary.
+    /// Returns the account of a site with all payments added. Opens one if the site has none.
     fn account(&mut self, site: Key) -> &mut Account {
         if self.accounts.find(site).is_none() {
             self.open(site);
@@ -199,8 +202,8 @@ impl Opic {
         account
     }
 
-    /// Opens an account: with a new unit of cash if there was a free slot, else with as much as the
-    /// virtual page has.
+    /// Opens an account for a site: with a new unit of cash if there was a free slot, otherwise
+    /// with as much of a unit as the virtual page has.
     fn open(&mut self, site: Key) {
         let paid = self.paid;
         let account = Account { cash: UNIT, history: 0, paid };
@@ -214,14 +217,15 @@ impl Opic {
         }
     }
 
-    /// Distributes the cash of the virtual page to all sites equally; a remainder stays.
+    /// Distributes the cash of the virtual page to all sites equally. An indivisible remainder
+    /// stays.
     fn pay_out(&mut self) {
         let sites = self.accounts.held() as u64;
         self.paid = self.paid.wrapping_add(self.pot / sites);
         self.pot %= sites;
     }
 
-    /// Returns the total of all cash, by the law: a unit for each stored site.
+    /// Returns the total of all cash, which by the first law is one unit for each stored site.
     fn cash(&self) -> u64 {
         self.accounts.held() as u64 * UNIT
     }

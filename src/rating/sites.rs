@@ -9,7 +9,7 @@
 use super::Site;
 use crate::url::{Fingerprinter, UrlRef, domain};
 
-/// The key of a site: the fingerprint of its origin or registrable domain; never 0.
+/// The key of a site: the fingerprint of its origin or of its registrable domain. It is never 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Key(pub(super) u64);
 
@@ -21,21 +21,18 @@ pub(super) struct Names {
 }
 
 impl Names {
-    /// Creates names for this kind of site, with this hash key.
+    /// Creates the computation of keys: `site` is what counts as a site, `key` is the hash key.
     pub(super) fn new(site: Site, key: [u8; 16]) -> Self {
         Self { site, fingerprinter: Fingerprinter::new(key) }
     }
 
-    /// Returns the site of a URL.
+    /// Returns the key of the site that a URL belongs to.
     pub(super) fn key(&self, url: UrlRef<'_>) -> Key {
         self.key_of(self.name(url))
     }
 
-    /// Appends the target sites of the links of a page to `others`, except for its own site;
-    /// returns the number of links.
-    ///
-    /// The caller then looks up one site after the other, so that the cache misses overlap; with
-    /// the naming in between they would not.
+    /// Appends the keys of the sites that the links of a page lead to, except for the page's own
+    /// site, to `others`. Returns the number of links.
     pub(super) fn sort<'l>(
         &self,
         page: UrlRef<'_>,
@@ -63,7 +60,7 @@ impl Names {
 }
 
 /// The number of origins that are cached while the links of a page are processed: links are often
-/// to the same few.
+/// to the same few origins.
 const LAST: usize = 4;
 
 /// Determines the target sites of the links of one page.
@@ -72,15 +69,16 @@ struct PageLinks<'p, 'l> {
     names: Names,
     /// The origin of the page.
     origin: &'p str,
-    /// The name of the page's site.
+    /// The origin or registrable domain that identifies the page's site.
     own: &'p str,
-    /// The last origins other than the page's, with their sites.
+    /// The last origins other than the page's, with the keys of their sites. `None` means the
+    /// page's own site.
     last: [(&'l str, Option<Key>); LAST],
     next: usize,
 }
 
 impl<'l> PageLinks<'_, 'l> {
-    /// Returns the target site of a link; `None` if it is the page's own.
+    /// Returns the key of the site that a link leads to; `None` if it is the page's own.
     fn other(&mut self, link: UrlRef<'l>) -> Option<Key> {
         let origin = link.origin();
         if origin == self.origin {
@@ -97,10 +95,11 @@ impl<'l> PageLinks<'_, 'l> {
     }
 }
 
-/// The number of slots in a set.
+/// The number of slots in a set, the group of slots that the key of a site selects.
 const WAYS: usize = 8;
 
-/// A table of fixed size by site: sets of eight slots; the key of a site selects its set.
+/// A table of fixed size that stores a value for each site. It consists of sets of eight slots; the
+/// key of a site selects its set.
 ///
 /// A set may be full while others have free slots. With as many sites as slots about one site in
 /// seven has no slot, with half as many one in a hundred.
@@ -111,7 +110,7 @@ pub(super) struct Sites<V> {
     evicted: u64,
 }
 
-/// The sites in order of arrival, then free slots with key 0.
+/// The keys of the sites in order of arrival; free slots, with key 0, come last.
 #[derive(Clone, Debug, Default)]
 struct Set<V> {
     keys: [Key; WAYS],
@@ -119,7 +118,8 @@ struct Set<V> {
 }
 
 impl<V: Copy + Default> Sites<V> {
-    /// Creates a table for `sites_max` sites, rounded down to whole sets; at least one set.
+    /// Creates a table for `sites_max` sites, rounded down to whole sets of slots; it has at least
+    /// one set.
     pub(super) fn new(sites_max: usize) -> Self {
         Self { sets: vec![Set::default(); (sites_max / WAYS).max(1)], held: 0, evicted: 0 }
     }
@@ -134,21 +134,21 @@ impl<V: Copy + Default> Sites<V> {
         self.evicted
     }
 
-    /// Returns the value of a site.
+    /// Returns the value of a site; `None` if the site isn't stored.
     pub(super) fn find(&self, site: Key) -> Option<&V> {
         let set = &self.sets[self.set(site)];
         set.place(site).map(|place| &set.values[place])
     }
 
-    /// Returns the value of a site.
+    /// Returns the value of a site, to be changed; `None` if the site isn't stored.
     pub(super) fn find_mut(&mut self, site: Key) -> Option<&mut V> {
         let index = self.set(site);
         let set = &mut self.sets[index];
         set.place(site).map(|place| &mut set.values[place])
     }
 
-    /// Adds a site that isn't stored. If its set is full the site with the lowest `worth` is
-    /// evicted, and its value returned.
+    /// Adds a site that isn't stored. If its set is full, the site with the lowest `worth` is
+    /// evicted, and the value of that site is returned.
     pub(super) fn enter<W: Ord>(
         &mut self,
         site: Key,
@@ -167,7 +167,7 @@ impl<V: Copy + Default> Sites<V> {
         let least = (0..WAYS).min_by_key(|place| worth(&set.values[*place]));
         let least = least.expect("a set has places");
         let gone = set.values[least];
-        // The later ones move up, so that the slots stay in order of arrival.
+        // The keys after it move down by one, so that the slots stay in order of arrival.
         set.keys[least..].rotate_left(1);
         set.values[least..].rotate_left(1);
         (set.keys[WAYS - 1], set.values[WAYS - 1]) = (site, value);
@@ -179,8 +179,8 @@ impl<V: Copy + Default> Sites<V> {
         usize::try_from(set).expect("below the number of sets")
     }
 
-    /// Returns all stored sites; added in this order to an empty table of the same size they give
-    /// the same table.
+    /// Returns all stored sites with their values. Added in this order to an empty table of the
+    /// same size, they give the same table.
     pub(super) fn iter(&self) -> impl Iterator<Item = (Key, &V)> {
         let places = |set: &'_ Set<V>| set.place(Key::default()).unwrap_or(WAYS);
         self.sets

@@ -19,12 +19,13 @@ use crate::url::{Fingerprinter, UrlRef};
 use std::cell::Cell;
 use std::sync::Arc;
 
-/// A table of qualities.
+/// A table of qualities by URL and by host.
 #[derive(Clone, Debug)]
 pub struct Table {
     fingerprinter: Fingerprinter,
-    /// Open addressing with linear probing. The home slot of an entry is its fingerprint scaled to
-    /// the length, so that entries are nearly sorted by fingerprint.
+    /// The slots of a hash table with open addressing and linear probing. The home slot of an entry
+    /// is its fingerprint scaled to the number of slots, so that entries are nearly sorted by
+    /// fingerprint.
     slots: Vec<Slot>,
     urls: usize,
     hosts: usize,
@@ -34,7 +35,7 @@ pub struct Table {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Slot {
-    /// The fingerprint; 0 in a free slot.
+    /// The fingerprint of a URL or a host; 0 in a free slot.
     fingerprint: u64,
     quality: Quality,
 }
@@ -46,13 +47,14 @@ impl Default for Table {
 }
 
 impl Table {
-    /// Creates an empty table. The key should be that of the crawl, unless its web is trusted.
+    /// Creates an empty table. `key` is the hash key of the fingerprints; it should be that of the
+    /// crawl, unless all crawled sites are trusted.
     pub fn new(key: [u8; 16]) -> Self {
         let fingerprinter = Fingerprinter::new(key);
         Self { fingerprinter, slots: Vec::new(), urls: 0, hosts: 0, repeats: 0, zeroed: 0 }
     }
 
-    /// Sets the quality of a URL; the last insertion counts.
+    /// Sets the quality of a URL. The last call for a URL counts.
     pub fn insert(&mut self, url: UrlRef<'_>, quality: Quality) {
         if self.set(url.as_str(), quality) {
             self.urls += 1;
@@ -68,7 +70,7 @@ impl Table {
         }
     }
 
-    /// Returns the quality of a URL, if it or its host is in the table.
+    /// Returns the quality of a URL; `None` if neither the URL nor its host is in the table.
     pub fn of(&self, url: UrlRef<'_>) -> Option<Quality> {
         self.find(url).map(|slot| self.slots[slot].quality)
     }
@@ -83,7 +85,7 @@ impl Table {
         self.len() == 0
     }
 
-    /// Returns how many insertions replaced an earlier one.
+    /// Returns the number of insertions that replaced an earlier one.
     pub fn repeats(&self) -> u64 {
         self.repeats
     }
@@ -94,12 +96,12 @@ impl Table {
         self.zeroed
     }
 
-    /// Counts a line for [`Table::zeroed`].
+    /// Counts a line of the file for [`Table::zeroed`].
     pub(super) fn note_zeroed(&mut self) {
         self.zeroed += 1;
     }
 
-    /// Reserves space for exactly so many more entries.
+    /// Reserves space for exactly `entries` more entries.
     pub(super) fn reserve(&mut self, entries: usize) {
         let slots = slots_for(self.len() + entries);
         if slots > self.slots.len() {
@@ -107,7 +109,7 @@ impl Table {
         }
     }
 
-    /// Returns the slot of the entry that applies to a URL.
+    /// Returns the slot of the entry that applies to a URL; `None` if there is none.
     fn find(&self, url: UrlRef<'_>) -> Option<usize> {
         let own = if self.urls > 0 { self.slot(url.as_str()).ok() } else { None };
         match own {
@@ -116,7 +118,7 @@ impl Table {
         }
     }
 
-    /// Sets an entry; returns whether it is new.
+    /// Sets the quality of a URL or a host; returns whether the entry is new.
     fn set(&mut self, text: &str, quality: Quality) -> bool {
         let fingerprint = self.fingerprint(text);
         if let Ok(slot) = self.slot(text) {
@@ -132,8 +134,8 @@ impl Table {
         true
     }
 
-    /// Returns the slot of a text's entry, or as error the free slot for it. The table must have a
-    /// free slot, or no slots.
+    /// Returns the slot of the entry for a text; if there is none, returns the free slot for it as
+    /// the error. The table must have a free slot, or no slots at all.
     fn slot(&self, text: &str) -> Result<usize, usize> {
         if self.slots.is_empty() {
             return Err(0);
@@ -156,14 +158,14 @@ impl Table {
     }
 }
 
-/// Returns the number of slots for so many entries: a quarter is free, and at least one slot, so
-/// that every probe sequence ends.
+/// Returns the number of slots to allocate for `entries` entries. A quarter of them stays free, and
+/// at least one slot, so that every probe sequence ends.
 fn slots_for(entries: usize) -> usize {
     entries + entries / 3 + 1
 }
 
-/// Probes from a fingerprint's home slot to its entry, or to the first free slot, which is the
-/// error.
+/// Searches the entry with this fingerprint from its home slot on. Returns its slot, or the first
+/// free slot as the error.
 fn walk(slots: &[Slot], fingerprint: u64) -> Result<usize, usize> {
     let home = (u128::from(fingerprint) * slots.len() as u128) >> 64;
     let mut at = usize::try_from(home).expect("below the number of slots");
@@ -176,24 +178,26 @@ fn walk(slots: &[Slot], fingerprint: u64) -> Result<usize, usize> {
     }
 }
 
-/// One crawl's access to a table, which counts the look-ups. Takes a bit for each slot.
+/// The access of one crawl to a table, which counts the look-ups. Takes one bit of memory for each
+/// slot.
 #[derive(Debug)]
 pub(super) struct Lookups {
     table: Arc<Table>,
     default: Quality,
-    /// A bit for each slot: whether a URL got its quality from there.
+    /// A bit for each slot of the table, set if a URL got its quality from there.
     met: Vec<Cell<u64>>,
     unlisted: Cell<u64>,
 }
 
 impl Lookups {
-    /// Creates an access without look-ups; URLs that aren't listed will have the quality `default`.
+    /// Creates the access to a table for a new crawl. URLs that aren't in the table have the
+    /// quality `default`.
     pub(super) fn new(table: Arc<Table>, default: Quality) -> Self {
         let met = vec![Cell::new(0); table.slots.len().div_ceil(64)];
         Self { table, default, met, unlisted: Cell::new(0) }
     }
 
-    /// Returns the quality of a URL, or the default.
+    /// Returns the quality of a URL: that in the table, or the default. Counts the look-up.
     pub(super) fn of(&self, url: UrlRef<'_>) -> Quality {
         let Some(slot) = self.table.find(url) else {
             self.unlisted.set(self.unlisted.get() + 1);
@@ -204,13 +208,13 @@ impl Lookups {
         self.table.slots[slot].quality
     }
 
-    /// Returns the number of entries that no URL has used yet.
+    /// Returns the number of entries from which no URL has got its quality yet.
     pub(super) fn unused(&self) -> usize {
         let met: u32 = self.met.iter().map(|word| word.get().count_ones()).sum();
         self.table.len() - met as usize
     }
 
-    /// Returns the number of look-ups that returned the default.
+    /// Returns the number of look-ups that returned the default quality.
     pub(super) fn unlisted(&self) -> u64 {
         self.unlisted.get()
     }

@@ -17,14 +17,14 @@
 use crate::ground::quality::Quality;
 use crate::url::{Fingerprinter, UrlRef};
 
-/// The maximum number of pages, so that `pages * 10^6` millionths and [`SCALE_BITS`] fit into 64
-/// bits.
+/// The maximum number of pages. With it, `pages * 10^6` millionths and [`SCALE_BITS`] more bits fit
+/// into 64 bits.
 const PAGES_MAX: u64 = 1_000_000_000_000;
 
-/// The number of fraction bits of a weight: one is `1 << 63`.
+/// The number of fraction bits of a weight, so that the weight one is `1 << 63`.
 const WEIGHT_BITS: u32 = 63;
 
-/// The number of bits of the scale below a millionth.
+/// The number of fraction bits that the scale has below a millionth.
 const SCALE_BITS: u32 = 4;
 
 /// A source of random qualities.
@@ -73,18 +73,18 @@ impl Zipf {
 #[derive(Debug)]
 struct Law {
     exponent_milli: u32,
-    /// Two to the power of minus one half, one quarter, and so on; in units of `2^-64`.
+    /// Two to the power of minus one half, minus one quarter, and so on, in units of `2^-64`.
     roots: Box<[u64; LOG_BITS as usize]>,
 }
 
-/// The number of fraction bits of a logarithm: makes powers exact to a part in 10^12.
+/// The number of fraction bits of a logarithm. It makes powers exact to a part in 10^12.
 const LOG_BITS: u32 = 40;
 
 impl Law {
     fn new(exponent_milli: u32) -> Self {
         let mut roots = Box::new([0; LOG_BITS as usize]);
-        // The square root of a half, and then repeatedly the root of the root. Half of 2^64 is
-        // 2^63.
+        // The square root of a half, and then repeatedly the root of the root. A half, in units of
+        // 2^-64, is 2^63.
         let mut square = 1_u64 << 63;
         for root in roots.iter_mut() {
             let exact = (u128::from(square) << 64).isqrt();
@@ -124,7 +124,7 @@ impl Law {
         let (mut sum, mut rank) = (0, 1);
         while rank <= pages {
             let left = pages - rank + 1;
-            // Odd, so that the middle is a rank.
+            // The length is odd, so that the middle of the run is a rank.
             let run = ((rank >> 11) | 1).min((left - 1) | 1);
             sum += u128::from(self.weight(rank + run / 2)) * u128::from(run);
             rank += run;
@@ -137,11 +137,11 @@ impl Law {
 /// computed digit by digit, by repeated squaring.
 fn log2(number: u64) -> u64 {
     let whole = number.ilog2();
-    // From one to two, in units of 2^-63.
+    // The rest is from one to two, in units of 2^-63.
     let mut rest = number << (63 - whole);
     let mut log = u64::from(whole);
     for _ in 0..LOG_BITS {
-        // From one to four, in units of 2^-62.
+        // The square is from one to four, in units of 2^-62.
         let square = high(rest, rest);
         let is_two = square >> 63;
         log = (log << 1) | is_two;
@@ -150,7 +150,7 @@ fn log2(number: u64) -> u64 {
     log
 }
 
-/// Returns the upper half of a product.
+/// Returns the upper 64 bits of the product of two numbers.
 fn high(one: u64, other: u64) -> u64 {
     let product = (u128::from(one) * u128::from(other)) >> 64;
     u64::try_from(product).expect("half of the bits are gone")

@@ -9,7 +9,7 @@
 //! give the same result.
 //! Cost: 1 to 2 instructions a byte, no branch that depends on the bytes.
 
-/// The maximum length of a text, in bytes: the bits of a word.
+/// The maximum length of a text that can be classified, in bytes: the number of bits of a word.
 pub(super) const BYTES_MAX: usize = 64;
 
 /// The lengths of session ids that may be a path segment: those that PHP generates by default, now
@@ -19,16 +19,16 @@ pub(super) const ID_BYTES: [usize; 3] = [26, 32, 40];
 /// The classes of the bytes of a text, one bit for each byte.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct ByteClasses {
-    /// Bytes that are neither ASCII letters or digits nor `-`, `_`, slash or dot.
+    /// The bytes that are neither ASCII letters or digits nor `-`, `_`, slash or dot.
     pub(super) special: u64,
-    /// Bytes that are `/`.
+    /// The bytes that are `/`.
     pub(super) slash: u64,
-    /// Bytes that are `.`.
+    /// The bytes that are `.`.
     pub(super) dot: u64,
 }
 
 impl ByteClasses {
-    /// Classifies the bytes of a text; `None` if it is too long.
+    /// Classifies the bytes of a text; `None` if it is longer than [`BYTES_MAX`].
     #[inline]
     pub(super) fn of(text: &[u8]) -> Option<Self> {
         if text.len() > BYTES_MAX {
@@ -51,8 +51,8 @@ impl ByteClasses {
         Some(classes)
     }
 
-    /// Returns whether a segment of a target of `len` bytes may be as long as a session id, as in
-    /// `/sid/<32 digits>`; `true` may be wrong.
+    /// Returns whether the text, a target of `len` bytes, may have a segment as long as a session
+    /// id, as in `/sid/<32 digits>`; `true` may be wrong.
     #[inline]
     pub(super) fn may_have_pair(self, len: usize) -> bool {
         // Each bit is shifted down by one, so that the end of 64 bytes fits as well.
@@ -69,8 +69,8 @@ impl ByteClasses {
     }
 }
 
-/// Properties of a target in one byte: whether it has a query, whether the rules of the key may
-/// change a byte of it, and the number of its slashes.
+/// Properties of a target (path and query) in one byte: whether it has a query, whether the rules
+/// of the key may change a byte of it, and the number of its slashes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Shape(u8);
 
@@ -79,14 +79,14 @@ impl Shape {
     pub(super) const UNKNOWN: Self = Self(u8::MAX);
     /// The target is too long to be classified.
     const LONG: Self = Self(u8::MAX - 1);
-    /// Values from here on say nothing about the target.
+    /// Values from this one on say nothing about the target.
     const KNOWN_END: u8 = 0x80;
     const SPECIAL: u8 = 0x40;
     const QUERY: u8 = 0x20;
-    /// This many slashes, or more.
+    /// The greatest number of slashes that is counted; it means this many or more.
     const SLASHES_MAX: u8 = 0x1f;
 
-    /// Classifies a target.
+    /// Classifies a target (path and query).
     #[inline]
     pub(super) fn of(target: &[u8]) -> Self {
         let Some(classes) = ByteClasses::of(target) else { return Self::LONG };
@@ -113,7 +113,7 @@ impl Shape {
         self.0 & !Self::SLASHES_MAX == 0
     }
 
-    /// Returns whether the target has no query and at most so many slashes; `false` may be wrong.
+    /// Returns whether the target has no query and at most `slashes` slashes; `false` may be wrong.
     #[inline]
     pub(super) fn is_path_within(self, slashes: usize) -> bool {
         let known = self.0 & Self::SLASHES_MAX;
@@ -156,14 +156,14 @@ struct BlockClasses {
 }
 
 impl BlockClasses {
-    /// Drops the first so many bytes.
+    /// Drops the first `bytes` bytes from the classes.
     #[inline]
     fn skip(self, bytes: usize) -> Self {
         Self { special: self.special >> bytes, slash: self.slash >> bytes, dot: self.dot >> bytes }
     }
 }
 
-/// Pads a text of 1 to 15 bytes with letters.
+/// Returns a block that begins with a text of 1 to 15 bytes; the rest is letters.
 #[inline]
 fn padded(text: &[u8]) -> [u8; BLOCK] {
     let word = |bytes: &[u8; 8]| u64::from_le_bytes(*bytes);
@@ -182,7 +182,7 @@ fn padded(text: &[u8]) -> [u8; BLOCK] {
     (text | letters).to_le_bytes()
 }
 
-/// Uses SSE2 vectors, which every x86_64 processor has.
+/// Classifies a block with SSE2 vectors, which every x86_64 processor has.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 fn classify(block: [u8; BLOCK]) -> BlockClasses {
@@ -209,7 +209,7 @@ fn classify_sse2(block: [u8; BLOCK]) -> BlockClasses {
     };
     let bits = |mask: __m128i| _mm_movemask_epi8(mask) as u16;
     let letters = within(_mm_or_si128(block, all(b' ')), b'a', b'z');
-    // The range from dash to nine consists of dash, dot, slash and digits.
+    // The range from `-` to `9` consists of dash, dot, slash and digits.
     let plain = _mm_or_si128(_mm_or_si128(letters, within(block, b'-', b'9')), is(b'_'));
     BlockClasses { special: !bits(plain), slash: bits(is(b'/')), dot: bits(is(b'.')) }
 }

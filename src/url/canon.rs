@@ -30,7 +30,7 @@ pub struct Joiner<'a> {
     document: UrlRef<'a>,
     base: Base<'a>,
     limits: Limits,
-    /// The cost of the slow path since the last [`Joiner::take_work`], in units.
+    /// The cost of references on the slow path since the last [`Joiner::take_work`], in units.
     work: usize,
 }
 
@@ -87,8 +87,8 @@ impl<'a> Joiner<'a> {
         self.join_str(&text_of(reference), charset, batch)
     }
 
-    /// Does the same as [`Joiner::join`] for a reference in UTF-8. For a link, `charset` is that of
-    /// its page: browsers encode the query in it.
+    /// Resolves a reference like [`Joiner::join`], but takes it as UTF-8 text. For a link,
+    /// `charset` is that of its page: browsers encode the query in it.
     pub fn join_str(
         &mut self,
         reference: &str,
@@ -125,7 +125,8 @@ impl<'a> Joiner<'a> {
         std::mem::take(&mut self.work)
     }
 
-    /// Appends the canonical URL to `out`; on failure `out` may contain a part of it.
+    /// Appends the canonical URL of a reference to `out`; on failure `out` may contain a part of
+    /// it.
     #[inline(never)]
     fn append(
         &mut self,
@@ -150,15 +151,16 @@ impl<'a> Joiner<'a> {
     }
 }
 
-/// The cost of a call of the slow path, in units, in addition to that of its bytes.
+/// The cost of one call of the slow path, in units (see [`Joiner::take_work`]), in addition to a
+/// cost for each byte.
 const SLOW_UNITS: usize = 500;
-/// The cost of a byte of a reference on the slow path, in units.
+/// The cost of each byte of a reference on the slow path, in units.
 const SLOW_WEIGHT: usize = 4;
-/// Divides the square of a host's length to get the cost of punycode, in units: 340 ideographs take
-/// 144 microseconds, 1,000 letters after `xn--` that decode to nothing 475.
+/// The cost of punycode, in units, is the square of the host's length divided by this number: 340
+/// ideographs take 144 microseconds, 1,000 letters after `xn--` that decode to nothing 475.
 const IDNA_DIVISOR: usize = 16;
 
-/// Returns the cost of the slow path for a reference, in units.
+/// Returns the estimated cost of the slow path for a reference, in units.
 fn slow_units(text: &str) -> usize {
     let host_bytes = standard::raw_host_bytes(text).min(standard::RAW_HOST_BYTES_MAX);
     SLOW_UNITS + SLOW_WEIGHT * text.len() + host_bytes * host_bytes / IDNA_DIVISOR
@@ -181,20 +183,21 @@ pub(super) fn parse(text: &str, limits: Limits) -> Result<Url, Invalid> {
     Ok(Url { text: out.into(), parts })
 }
 
-/// Resolves a reference by the standard alone. Returns the serialized URL, with user, password and
-/// fragment, whatever its scheme. Web URLs follow the standard of 2026, others the `url` crate.
+/// Resolves a reference by the standard alone, without the rules of this module. Returns the
+/// serialized URL, with user, password and fragment, whatever its scheme. Web URLs follow the
+/// standard of 2026, others the `url` crate.
 pub fn whatwg(base: Option<&str>, reference: &str) -> Result<String, Invalid> {
     let base = base.map(|base| resolve(None, base, UTF_8)).transpose()?;
     let mut base = base.map(|resolved| Base::of(&resolved)).transpose()?;
     Ok(resolve(base.as_mut(), reference, UTF_8)?.into_text())
 }
 
-/// Returns the canonical form of a host from the configuration.
+/// Returns the canonical form of a host that the operator wrote in the configuration.
 pub(super) fn host(text: &str) -> Result<String, Invalid> {
     if text.contains(['/', '\\', '?', '#', '@']) {
         return Err(Invalid::Host);
     }
-    // With a port appended, a text that contains one already is refused.
+    // A port is appended, so that a text that contains a port already is refused.
     let url = parse(&format!("http://{text}:81/"), Limits::default())?;
     Ok(url.view().host().into())
 }
@@ -234,7 +237,7 @@ fn within(limits: Limits, bytes: usize, parts: Parts) -> Result<Parts, Invalid> 
     if bytes > limits.url_bytes_max.min(URL_BYTES_CAP) { Err(Invalid::TooLong) } else { Ok(parts) }
 }
 
-/// The scheme that a reference names.
+/// The scheme that a reference names, if any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Scheme {
     None,
@@ -263,7 +266,8 @@ impl Scheme {
     }
 }
 
-/// Appends the form that is fetched: applies the rules of this module on top of the standard.
+/// Appends a resolved URL in the form in which it is fetched: applies the rules of this module in
+/// addition to the standard. Returns the offsets of its parts.
 fn write_fetched(resolved: &Resolved, out: &mut String) -> Result<Parts, Invalid> {
     let Some(is_https) = resolved.is_https() else { return Err(Invalid::Scheme) };
     let rest = resolved.host_to_query();
@@ -281,7 +285,7 @@ fn write_fetched(resolved: &Resolved, out: &mut String) -> Result<Parts, Invalid
     Ok(parts)
 }
 
-/// The maximum length of a label, in bytes (RFC 1035 section 2.3.4).
+/// The maximum length of a label of a host name, in bytes (RFC 1035 section 2.3.4).
 const LABEL_BYTES_MAX: usize = 63;
 /// The maximum length of a host name, in bytes (RFC 1035 section 2.3.4): 255 on the wire, which is
 /// 253 as text without the last dot.

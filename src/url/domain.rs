@@ -18,7 +18,7 @@ pub fn registrable(host: &str) -> &str {
 }
 
 /// Returns whether a name is a public suffix, under which anybody may have a host. A single label
-/// is one.
+/// counts as one.
 pub fn is_suffix(name: &str) -> bool {
     !is_address(name) && psl::suffix_str(name) == Some(name)
 }

@@ -20,34 +20,36 @@ use smallvec::SmallVec;
 /// The settings of the key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// Write escapes in upper case, decode those of letters, digits and `-._~`, and escape the
-    /// characters that the URL standard leaves alone but RFC 3986 doesn't allow.
+    /// True to write percent escapes in upper case, decode those of letters, digits and `-._~`, and
+    /// escape the characters that the URL standard leaves alone but RFC 3986 doesn't allow.
     pub normalise_escapes: bool,
-    /// Names of query parameters to remove; `*` at the end matches anything, case is ignored.
+    /// The names of query parameters to remove. A `*` at the end matches anything; case is ignored.
     pub drop_params: Vec<String>,
-    /// Names of path parameters (`;name=value`) to remove, in the form of `drop_params`.
+    /// The names of path parameters (`;name=value`) to remove, in the form of `drop_params`.
     pub drop_path_params: Vec<String>,
-    /// Remove session ids that are recognized by their shape: see `key/session.rs`.
+    /// True to remove session ids that are recognized by their shape: see `key/session.rs`.
     pub drop_sessions: bool,
-    /// Remove an empty query, also if it became empty by other rules.
+    /// True to remove an empty query, even if it became empty by other rules.
     pub drop_empty_query: bool,
-    /// Remove the dot after a host name.
+    /// True to remove the dot at the end of a host name.
     pub drop_host_dot: bool,
-    /// Sort the parameters of a query by their bytes.
+    /// True to sort the parameters of a query by their bytes.
     pub sort_query: bool,
-    /// Names of index pages, such as `index.html`: as last path segment they mean the folder.
+    /// The names of index pages, such as `index.html`. As the last segment of a path they mean the
+    /// folder, and are removed.
     pub drop_index: Vec<String>,
-    /// Remove the slash at the end of a path.
+    /// True to remove the slash at the end of a path.
     pub drop_trailing_slash: bool,
-    /// Remove `www.` before a host name.
+    /// True to remove `www.` before a host name.
     pub drop_www: bool,
-    /// Treat https as http if both have their default port.
+    /// True to treat https as http if both have their default port.
     pub merge_schemes: bool,
 }
 
-/// The default parameters to remove. Advertising and mailing systems add click identifiers to links
-/// of other sites' pages, so a page can't depend on them. The rest are session ids under the names
-/// defined by server software; shorter names (`sid`, `s`) have other meanings elsewhere.
+/// The query parameters that are removed by default. Advertising and mailing systems add click
+/// identifiers to links of other sites' pages, so a page can't depend on them. The rest are session
+/// ids under the names defined by server software; shorter names (`sid`, `s`) have other meanings
+/// elsewhere.
 const PARAMS_DROPPED: [&str; 27] = [
     "utm_*",
     "gclid",
@@ -96,7 +98,7 @@ impl Default for Settings {
     }
 }
 
-/// The compiled rules of the key.
+/// The compiled rules by which keys are computed.
 #[derive(Clone, Debug)]
 pub struct KeyRules {
     settings: Settings,
@@ -105,14 +107,15 @@ pub struct KeyRules {
 }
 
 impl KeyRules {
-    /// Compiles the rules of these settings.
+    /// Compiles the rules that these settings describe.
     pub fn new(settings: Settings) -> Self {
         let params = Names::new(&settings.drop_params);
         let path_params = Names::new(&settings.drop_path_params);
         Self { settings, params, path_params }
     }
 
-    /// Returns the key of `url`: its own bytes, or the bytes written to `scratch`.
+    /// Returns the deduplication key of `url`: the bytes of `url` itself, or those that were
+    /// written to `scratch`.
     pub fn key<'a>(&self, url: UrlRef<'a>, scratch: &'a mut Vec<u8>) -> &'a [u8] {
         if self.is_its_own_key(url) {
             return url.as_str().as_bytes();
@@ -126,7 +129,8 @@ impl KeyRules {
         scratch
     }
 
-    /// Returns whether no rule applies; `false` may be wrong, `true` is not.
+    /// Returns whether no rule changes `url`, so that it is its own key. `false` may be wrong,
+    /// `true` is not.
     fn is_its_own_key(&self, url: UrlRef<'_>) -> bool {
         let set = &self.settings;
         let host = url.host();
@@ -169,7 +173,8 @@ impl KeyRules {
         self.is_plain_path(path) && !set.sort_query && self.is_plain_query(query)
     }
 
-    /// Returns the same for a short target, by checking its special bytes only.
+    /// Returns whether no rule changes a short target (path and query), by checking its special
+    /// bytes only. `false` may be wrong, `true` is not.
     fn is_its_own_target(&self, target: &[u8], classes: ByteClasses) -> bool {
         let set = &self.settings;
         let mut query = None;
@@ -209,7 +214,7 @@ impl KeyRules {
         names.has(name(param)) || self.settings.drop_sessions && session::is_session(param)
     }
 
-    /// Appends scheme and host by their rules.
+    /// Appends the scheme and the host of `url`, changed by the rules for them.
     fn push_origin(&self, url: UrlRef<'_>, out: &mut Vec<u8>) {
         let set = &self.settings;
         let is_https = url.is_https() && !self.is_merged(url);
@@ -230,7 +235,8 @@ impl KeyRules {
         self.settings.merge_schemes && url.is_https() && url.port() == 443
     }
 
-    /// Appends the path by its rules: parameters, escapes, index pages, trailing slash.
+    /// Appends `path`, changed by the rules for parameters, escapes, index pages and the trailing
+    /// slash.
     fn push_path(&self, path: &[u8], out: &mut Vec<u8>) {
         let path_start = out.len();
         let mut segments = path[1..].split(|&b| b == b'/').peekable();
@@ -284,7 +290,8 @@ impl KeyRules {
         }
     }
 
-    /// Appends the query by its rules: removed parameters, order, escapes, emptiness.
+    /// Appends `query`, changed by the rules for parameters, their order, escapes and an empty
+    /// query.
     fn push_query(&self, query: &[u8], out: &mut Vec<u8>) {
         let query_start = out.len();
         for param in params(query) {
@@ -300,8 +307,8 @@ impl KeyRules {
         if self.settings.sort_query {
             sort_params(query_start, out);
         }
-        // The text is empty if all parameters were removed, and a single mark if the query is
-        // empty.
+        // The appended text is empty if all parameters were removed, and a single mark if the query
+        // is empty.
         if out.len() == query_start + 1 && self.settings.drop_empty_query {
             out.truncate(query_start);
         }
@@ -344,13 +351,13 @@ impl KeyRules {
     }
 }
 
-/// Names of parameters to remove, in full or as prefixes.
+/// The names of parameters to remove, in full or as prefixes.
 #[derive(Clone, Debug)]
 struct Names {
     whole: Set<Vec<u8>>,
     heads: Vec<Vec<u8>>,
-    /// Whether some name begins with this byte in lower case; this excludes nearly all parameters
-    /// at once.
+    /// For each byte, whether some name begins with it in lower case. This excludes nearly all
+    /// parameters at once.
     firsts: [bool; 256],
     bytes_max: usize,
 }
@@ -410,8 +417,8 @@ fn name(param: &[u8]) -> &[u8] {
     &param[..memchr::memchr(b'=', param).unwrap_or(param.len())]
 }
 
-/// Returns whether a segment is a dot segment (plain or escaped). A parameter after it must then
-/// stay, because without it the segment would be resolved.
+/// Returns whether a path segment is a dot segment, plain or escaped. A parameter after it must
+/// then stay, because a parser would resolve the segment without it.
 fn is_dot_segment(segment: &[u8]) -> bool {
     let dot = |rest: &[u8]| match rest {
         [b'.', ..] => 1,
@@ -430,7 +437,7 @@ fn last_segment(path: &[u8]) -> &[u8] {
     &path[memchr::memrchr(b'/', path).map_or(0, |slash| slash + 1)..]
 }
 
-/// Sorts the parameters from `start` on, each with its mark before it.
+/// Sorts the parameters in `out` from `start` on, each with its `?` or `&` before it.
 fn sort_params(start: usize, out: &mut [u8]) {
     let Some((_, text)) = out.get(start..).and_then(<[u8]>::split_first) else { return };
     let mut sorted: Vec<&[u8]> = params(text).collect();
@@ -439,7 +446,7 @@ fn sort_params(start: usize, out: &mut [u8]) {
     out[start + 1..].copy_from_slice(&sorted);
 }
 
-/// Returns whether a text begins with an escape in its uniform spelling.
+/// Returns whether a text begins with an escape that is in its uniform spelling already.
 fn is_needed_escape(text: &[u8]) -> bool {
     let Some([_, high, low]) = text.first_chunk() else { return false };
     let is_upper = |digit: &u8| matches!(digit, b'0'..=b'9' | b'A'..=b'F');
@@ -454,18 +461,20 @@ fn push_escape(byte: u8, out: &mut Vec<u8>) {
     out.push(DIGITS[usize::from(byte & 15)]);
 }
 
-/// Returns the byte of an escape, from its two hexadecimal digits.
+/// Returns the byte that an escape stands for, from its two hexadecimal digits; `None` if they are
+/// not.
 pub(super) fn hex_pair(high: u8, low: u8) -> Option<u8> {
     let digit = |b: u8| char::from(b).to_digit(16).and_then(|d| u8::try_from(d).ok());
     Some(digit(high)? << 4 | digit(low)?)
 }
 
-/// A percent sign or an unsafe byte: the rule of escapes must check the text.
+/// The class of percent signs and unsafe bytes. A text with any of them must be checked by the rule
+/// for escapes.
 const ESCAPES: u8 = PERCENT | UNSAFE;
 const PERCENT: u8 = 1;
-/// Not allowed in a URI by RFC 3986, but left alone by the URL standard.
+/// The class of bytes that RFC 3986 doesn't allow in a URI, but that the URL standard leaves alone.
 const UNSAFE: u8 = 2;
-/// An unreserved character (RFC 3986, section 2.3).
+/// The class of unreserved characters (RFC 3986, section 2.3).
 const UNRESERVED: u8 = 4;
 const SEMICOLON: u8 = 8;
 const QUESTION: u8 = 16;

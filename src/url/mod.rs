@@ -44,7 +44,7 @@ pub fn text_of(reference: &[u8]) -> Cow<'_, str> {
     Cow::Owned(text)
 }
 
-/// Bounds on what is accepted as a URL.
+/// The limits on what is accepted as a URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// The maximum length of a canonical URL, in bytes; at most [`URL_BYTES_CAP`].
@@ -52,31 +52,32 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// Allows the longest possible URL: what may be crawled is decided by the scope.
+    /// Returns limits that allow the longest possible URL: what may be crawled is decided by the
+    /// scope.
     fn default() -> Self {
         Self { url_bytes_max: URL_BYTES_CAP }
     }
 }
 
-/// Why a text is not a URL that can be fetched.
+/// The reason why a text is not a URL that can be fetched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Invalid {
-    /// It is not a URL by the standard.
+    /// The text is not a URL by the standard.
     Syntax,
-    /// It is a URL, but neither http nor https.
+    /// The text is a URL, but neither http nor https.
     Scheme,
-    /// It has no host, a host that the standard forbids, or one that is invalid in the DNS.
+    /// The URL has no host, a host that the standard forbids, or one that is invalid in the DNS.
     Host,
-    /// Its port is invalid, or 0.
+    /// The port of the URL is invalid, or 0.
     Port,
-    /// It is longer than the limit.
+    /// The URL is longer than [`Limits`] allow.
     TooLong,
-    /// The batch is full.
+    /// The [`Batch`] to which the URL should be added is full.
     Full,
 }
 
 impl Invalid {
-    /// Returns the name used in logs and reports.
+    /// Returns the name of the reason that is used in logs and reports.
     pub fn name(self) -> &'static str {
         match self {
             Self::Syntax => "syntax",
@@ -102,7 +103,7 @@ impl fmt::Display for Invalid {
     }
 }
 
-/// An owned canonical URL. Equality, order and hash are those of its text.
+/// An owned canonical URL. Equality, order and hash are those of the URL's text.
 #[derive(Clone)]
 pub struct Url {
     text: Box<str>,
@@ -126,12 +127,12 @@ impl Url {
         canon::parse(text, limits)
     }
 
-    /// Returns the borrowed URL, which gives access to the parts.
+    /// Returns the borrowed form of this URL, which gives access to its parts.
     pub fn view(&self) -> UrlRef<'_> {
         UrlRef { text: &self.text, parts: self.parts, shape: Shape::UNKNOWN }
     }
 
-    /// Returns the whole text.
+    /// Returns the whole URL as text.
     pub fn as_str(&self) -> &str {
         &self.text
     }
@@ -142,78 +143,80 @@ impl Url {
 pub struct UrlRef<'a> {
     text: &'a str,
     parts: Parts,
-    /// The shape of the target; [`Batch`] computes it when a URL is joined.
+    /// Properties of path and query; [`Batch`] computes them when a URL is joined.
     shape: Shape,
 }
 
 impl<'a> UrlRef<'a> {
-    /// Reads back a text that was canonical when it was stored. Checks the structure (scheme, host,
-    /// port, path), not the spelling of the parts. `None` means that the file is damaged.
+    /// Converts a text that was canonical when it was stored to a URL. Checks the structure
+    /// (scheme, host, port, path), not the spelling of the parts. Returns `None` if the structure
+    /// is invalid, which means that the file with the text is damaged.
     pub fn from_canonical(text: &'a [u8]) -> Option<Self> {
         let text = std::str::from_utf8(text).ok().filter(|text| text.is_ascii())?;
         Some(Self { text, parts: Parts::find(text)?, shape: Shape::UNKNOWN })
     }
 
-    /// Returns the whole text.
+    /// Returns the whole URL as text.
     pub fn as_str(self) -> &'a str {
         self.text
     }
 
-    /// Returns whether the scheme is https; else it is http.
+    /// Returns whether the scheme is https; otherwise it is http.
     pub fn is_https(self) -> bool {
         self.parts.is_https
     }
 
-    /// Returns the host as in the URL: lower case, IPv6 in brackets.
+    /// Returns the host as it is in the URL: lower case, IPv6 in brackets.
     pub fn host(self) -> &'a str {
         &self.text[self.parts.host_start()..usize::from(self.parts.host_end)]
     }
 
-    /// Returns the port to connect to, explicit or default.
+    /// Returns the port to connect to: that in the URL, or the default port of the scheme.
     pub fn port(self) -> u16 {
         self.parts.port
     }
 
-    /// Returns the IP address, if the host is one.
+    /// Returns the host as an IP address; `None` if it is a name.
     pub fn ip(self) -> Option<IpAddr> {
         ip_of_host(self.host())
     }
 
-    /// Returns the text up to the path, such as `https://host` or `http://host:8080`.
+    /// Returns the part of the URL before the path, such as `https://host` or `http://host:8080`.
     pub fn origin(self) -> &'a str {
         &self.text[..usize::from(self.parts.path_start)]
     }
 
-    /// Returns `host` or `host:port`, as in the Host header.
+    /// Returns the host, and the port if it is in the URL, as in the `Host` header: `host` or
+    /// `host:port`.
     pub fn authority(self) -> &'a str {
         &self.text[self.parts.host_start()..usize::from(self.parts.path_start)]
     }
 
-    /// Returns path and query; the text begins with `/`.
+    /// Returns the path and the query as one text, which begins with `/`.
     pub fn target(self) -> &'a str {
         &self.text[usize::from(self.parts.path_start)..]
     }
 
-    /// Returns the path; it begins with `/`.
+    /// Returns the path, which begins with `/`.
     pub fn path(self) -> &'a str {
         let target = self.target();
         &target[..memchr::memchr(b'?', target.as_bytes()).unwrap_or(target.len())]
     }
 
-    /// Returns the text after the first `?`, if there is one.
+    /// Returns the text after the first `?`; `None` if the URL has no query.
     pub fn query(self) -> Option<&'a str> {
         let target = self.target();
         memchr::memchr(b'?', target.as_bytes()).map(|mark| &target[mark + 1..])
     }
 
-    /// Returns the shape of the target.
+    /// Returns the properties of path and query.
     #[inline]
     fn shape(self) -> Shape {
         let is_seen = self.shape != Shape::UNKNOWN;
         if is_seen { self.shape } else { Shape::of(self.target().as_bytes()) }
     }
 
-    /// Returns an owned copy.
+    /// Returns an owned copy of the URL.
     pub fn to_owned(self) -> Url {
         Url { text: self.text.into(), parts: self.parts }
     }
@@ -258,18 +261,18 @@ impl Batch {
         Self { text: String::new(), spans: Vec::new(), bytes_max }
     }
 
-    /// Removes the URLs, and keeps the memory.
+    /// Removes all URLs, but keeps the memory.
     pub fn clear(&mut self) {
         self.text.clear();
         self.spans.clear();
     }
 
-    /// Returns the length of all URLs together, in bytes.
+    /// Returns the total length of all URLs, in bytes.
     pub fn text_bytes(&self) -> usize {
         self.text.len()
     }
 
-    /// Returns the number of URLs.
+    /// Returns the number of URLs in the batch.
     pub fn len(&self) -> usize {
         self.spans.len()
     }
@@ -279,15 +282,15 @@ impl Batch {
         self.spans.is_empty()
     }
 
-    /// Returns the `index`-th URL, in the order of joining.
+    /// Returns the URL with this index, in the order of joining.
     ///
     /// # Panics
-    /// Panics if there are not so many.
+    /// Panics if the batch has no URL with this index.
     pub fn get(&self, index: usize) -> UrlRef<'_> {
         self.at(self.spans[index])
     }
 
-    /// Returns all URLs, in the order of joining.
+    /// Returns all URLs of the batch, in the order of joining.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = UrlRef<'_>> {
         self.spans.iter().map(|&span| self.at(span))
     }
@@ -297,13 +300,13 @@ impl Batch {
         UrlRef { text, parts: span.parts, shape: span.shape }
     }
 
-    /// Returns whether one more URL of at most `bytes` bytes fits.
+    /// Returns whether one more URL of at most `bytes` bytes fits into the batch.
     fn has_room(&self, bytes: usize) -> bool {
         let held = self.text.len() + (self.spans.len() + 1) * size_of::<Span>();
         held + bytes <= self.bytes_max
     }
 
-    /// Completes a URL: the text from `start` on is the next URL of the batch.
+    /// Completes a URL that was appended to the text of the batch from `start` on.
     fn seal(&mut self, start: usize, parts: Parts) {
         let narrow = |at: usize| u32::try_from(at).expect("has_room keeps a batch below 4 GiB");
         let target = &self.text.as_bytes()[start + usize::from(parts.path_start)..];
@@ -313,13 +316,13 @@ impl Batch {
     }
 }
 
-/// A keyed 64-bit hash of the key of a URL. For one hash key it is the same in all runs and on all
-/// machines.
+/// The keyed 64-bit hash of a URL's deduplication key. With the same hash key it is the same in all
+/// runs and on all machines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Fingerprint(pub u64);
 
-/// Computes fingerprints: SipHash-1-3 under the hash key of the crawl. Without knowing that key
-/// nobody can construct two URLs that collide. Takes 10 to 20 ns a URL.
+/// Computes fingerprints by SipHash-1-3, under the hash key of the crawl. Without knowing that hash
+/// key nobody can construct two URLs that collide. Takes 10 to 20 ns a URL.
 #[derive(Clone, Copy, Debug)]
 pub struct Fingerprinter {
     hasher: SipHasher13,
@@ -331,14 +334,14 @@ impl Fingerprinter {
         Self { hasher: SipHasher13::new_with_key(&key) }
     }
 
-    /// Returns the fingerprint of `bytes`.
+    /// Returns the fingerprint of `bytes`, which are the deduplication key of a URL.
     pub fn of(&self, bytes: &[u8]) -> Fingerprint {
         Fingerprint(self.hasher.hash(bytes))
     }
 }
 
-/// The offsets of the parts of a canonical text, and what was parsed with them. The host begins
-/// after the scheme.
+/// The offsets at which the parts of a canonical URL end, and what was parsed with them. The host
+/// begins after the scheme.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Parts {
     host_end: u16,
@@ -348,7 +351,7 @@ struct Parts {
 }
 
 impl Parts {
-    /// Finds the parts of a canonical text; `None` if it doesn't have the structure of one.
+    /// Finds the parts of a canonical URL; `None` if the text doesn't have the structure of one.
     fn find(text: &str) -> Option<Self> {
         let is_https = text.starts_with("https://");
         let host_start = scheme_bytes(is_https);
@@ -383,7 +386,7 @@ impl Parts {
     }
 }
 
-/// Returns the length of `https://` or `http://`.
+/// Returns the length of `https://` or `http://`, in bytes.
 fn scheme_bytes(is_https: bool) -> usize {
     if is_https { 8 } else { 7 }
 }
@@ -392,8 +395,8 @@ fn default_port(is_https: bool) -> u16 {
     if is_https { 443 } else { 80 }
 }
 
-/// Parses a canonical host that is an IP address. By the standard a host that ends in a number is
-/// IPv4, so if the last byte is neither a digit nor a bracket it is a name.
+/// Returns a canonical host as an IP address; `None` if it is a name. By the standard a host that
+/// ends in a number is IPv4, so a host whose last byte is neither a digit nor a bracket is a name.
 fn ip_of_host(host: &str) -> Option<IpAddr> {
     match host.as_bytes().last()? {
         b']' => {

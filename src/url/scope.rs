@@ -19,9 +19,9 @@ use std::fmt;
 /// The settings of the scope.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// The schemes that are wanted.
+    /// The schemes of URLs that are wanted.
     pub schemes: Schemes,
-    /// What the seeds imply about the hosts that are wanted.
+    /// Which hosts, besides the listed ones, are wanted because of the seeds.
     pub from_seeds: FromSeeds,
     /// Hosts that are wanted, with all their ports.
     pub hosts: Vec<String>,
@@ -30,21 +30,23 @@ pub struct Settings {
     /// Parts of hosts that are wanted: `example.com/docs/` means every URL that begins so, on any
     /// port.
     pub prefixes: Vec<String>,
-    /// If there are any, one of these regular expressions must match somewhere in the URL.
+    /// Regular expressions of which one must match somewhere in the URL. If there are none, every
+    /// URL is included.
     pub include: Vec<String>,
-    /// None of these regular expressions may match anywhere in the URL.
+    /// Regular expressions of which none may match anywhere in the URL.
     pub exclude: Vec<String>,
-    /// The maximum number of links followed from a seed to a URL.
+    /// The maximum number of links that are followed from a seed to a URL.
     pub depth_max: u32,
     /// The maximum length of a URL, in bytes.
     pub url_bytes_max: usize,
-    /// The maximum number of segments of a path.
+    /// The maximum number of segments in the path of a URL.
     pub path_depth_max: usize,
-    /// How often the same segment may occur in a path: broken relative links repeat their segments.
+    /// The maximum number of times that one segment may occur in a path: broken relative links
+    /// repeat their segments.
     pub segment_repeats_max: usize,
-    /// The maximum number of parameters of a query.
+    /// The maximum number of parameters in the query of a URL.
     pub query_params_max: usize,
-    /// How often the same parameter, name and value, may occur in a query.
+    /// The maximum number of times that one parameter, name and value, may occur in a query.
     pub param_repeats_max: usize,
     /// Ports of other protocols, to which no page may send the crawler.
     pub ports_refused: Vec<u16>,
@@ -71,22 +73,22 @@ impl Default for Settings {
     }
 }
 
-/// The schemes that are wanted.
+/// The schemes of URLs that are wanted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Schemes {
-    /// Both http and https.
+    /// Both http and https are wanted.
     #[default]
     Any,
-    /// Only http.
+    /// Only http is wanted.
     Http,
-    /// Only https.
+    /// Only https is wanted.
     Https,
 }
 
-/// What the seeds imply about the hosts that are wanted.
+/// Which hosts are wanted because of the seeds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FromSeeds {
-    /// Nothing.
+    /// The seeds imply nothing about the wanted hosts.
     #[default]
     Any,
     /// The hosts of the seeds are wanted.
@@ -106,35 +108,35 @@ const PORTS_REFUSED: [u16; 83] = [
     6668, 6669, 6679, 6697, 10080,
 ];
 
-/// Why a URL is not wanted.
+/// The reason why a URL is not wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Rejection {
-    /// Only the other scheme is wanted.
+    /// The URL has a scheme that is not wanted.
     Scheme,
-    /// Its port belongs to another protocol.
+    /// The port of the URL belongs to another protocol.
     Port,
-    /// It is too long.
+    /// The URL is too long.
     Length,
-    /// It is too many links away from the seeds.
+    /// The URL is too many links away from the seeds.
     Depth,
-    /// It is on none of the wanted hosts, domains and prefixes.
+    /// The URL is on none of the wanted hosts, domains and prefixes.
     Elsewhere,
-    /// Its path has too many segments.
+    /// The path of the URL has too many segments.
     PathDepth,
-    /// Its path repeats a segment too often.
+    /// The path of the URL repeats a segment too often.
     SegmentRepeats,
-    /// Its query has too many parameters.
+    /// The query of the URL has too many parameters.
     QueryParams,
-    /// Its query repeats a parameter too often.
+    /// The query of the URL repeats a parameter too often.
     ParamRepeats,
-    /// An exclude pattern matches.
+    /// An exclude pattern matches the URL.
     Excluded,
-    /// No include pattern matches.
+    /// No include pattern matches the URL.
     NotIncluded,
 }
 
 impl Rejection {
-    /// Returns the name used in logs and reports.
+    /// Returns the name of the reason that is used in logs and reports.
     pub fn name(self) -> &'static str {
         match self {
             Self::Scheme => "scheme",
@@ -151,7 +153,7 @@ impl Rejection {
         }
     }
 
-    /// The configuration key that refuses the URL, or a bound that has none.
+    /// Returns the configuration key by which the URL is refused, or the name of a fixed bound.
     pub fn key(self) -> &'static str {
         match self {
             Self::Scheme => "scope.schemes",
@@ -169,14 +171,14 @@ impl Rejection {
     }
 }
 
-/// An invalid setting.
+/// The error for an invalid setting of the scope.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
     /// The name of the setting.
     pub key: &'static str,
-    /// The invalid value; of a list, the first invalid item.
+    /// The invalid value; if the setting is a list, its first invalid item.
     pub text: String,
-    /// What is wrong with it.
+    /// What is wrong with the value.
     pub reason: String,
 }
 
@@ -188,17 +190,17 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// The compiled settings of the scope.
+/// The settings of the scope, compiled so that URLs can be checked quickly.
 #[derive(Clone, Debug)]
 pub struct Scope {
     settings: Settings,
-    /// One bit for each port, set if it is refused.
+    /// One bit for each port, set if URLs with that port are refused.
     ports_refused: Box<[u64]>,
-    /// Whether nothing is listed, so that every host is wanted.
+    /// True if no hosts, domains or prefixes are listed or implied, so that every host is wanted.
     is_open: bool,
     hosts: Set<String>,
     domains: Set<String>,
-    /// Prefixes of paths by host.
+    /// The beginnings of wanted paths, by host.
     prefixes: Map<String, Vec<String>>,
     include: RegexSet,
     exclude: RegexSet,
@@ -253,7 +255,7 @@ impl Scope {
         Ok(scope)
     }
 
-    /// Returns a hash of the settings, which is very likely to differ between scopes that want
+    /// Returns a hash of the settings. It is very likely to differ between scopes that want
     /// different URLs.
     pub fn digest(&self) -> u64 {
         let sorted = |set: &Set<String>| {
@@ -268,13 +270,15 @@ impl Scope {
         Fingerprinter::new([0; 16]).of(text.as_bytes()).0
     }
 
-    /// Returns whether `url`, found `depth` links from a seed, is wanted; if not, the first reason.
+    /// Checks whether `url`, found `depth` links from a seed, is wanted. If not, returns the first
+    /// reason as the error.
     pub fn check(&self, url: UrlRef<'_>, depth: u32) -> Result<(), Rejection> {
         self.check_after(url, depth, &mut "")
     }
 
-    /// Does the same for a sequence of URLs. `listed` caches a host whose URLs are all wanted, so
-    /// that the lists are searched once for consecutive URLs of a host; empty at the start.
+    /// Checks a URL like [`Scope::check`], as one of a sequence. `listed` caches a host whose URLs
+    /// are all wanted, so that the lists are searched once for consecutive URLs of a host; it is
+    /// empty at the start.
     pub fn check_after<'a>(
         &self,
         url: UrlRef<'a>,
@@ -328,7 +332,8 @@ impl Scope {
         }
     }
 
-    /// Returns the first pattern that excludes `url`, for messages.
+    /// Returns the first exclude pattern that matches `url`, for messages; `None` if no pattern
+    /// matches.
     pub fn excluded_by(&self, url: UrlRef<'_>) -> Option<&str> {
         let matched = self.exclude.matches(url.as_str().as_bytes());
         matched.iter().next().map(|index| self.settings.exclude[index].as_str())
@@ -349,8 +354,9 @@ impl Scope {
             .is_some_and(|paths| paths.iter().any(|path| url.target().starts_with(path.as_str())))
     }
 
-    /// Looks up the name, then the part after its first dot, and so on. An address is only looked
-    /// up as a whole, because it has no domains above it.
+    /// Returns whether a host is in a wanted domain: looks up the name, then the part after its
+    /// first dot, and so on. An address is only looked up as a whole, because it has no domains
+    /// above it.
     fn is_below_domain(&self, name: &str) -> bool {
         let mut rest = name;
         loop {
@@ -388,12 +394,12 @@ impl Scope {
     }
 }
 
-/// Returns the word and the bit of a port.
+/// Returns the index of the word and the bit in it that stand for a port in `ports_refused`.
 fn bit_of(port: u16) -> (usize, u64) {
     (usize::from(port >> 6), 1 << (port & 63))
 }
 
-/// Returns the number of non-empty parts of a text that is separated by `mark`.
+/// Returns the number of non-empty parts of a text in which `mark` separates the parts.
 fn count(text: &[u8], mark: u8) -> usize {
     let mut before = mark;
     let mut parts = 0;
@@ -404,8 +410,8 @@ fn count(text: &[u8], mark: u8) -> usize {
     parts
 }
 
-/// Returns whether the same non-empty part occurs more than `max` times; the text has `parts`
-/// parts.
+/// Returns whether the same non-empty part of a text occurs more than `max` times. `mark` separates
+/// the parts, of which there are `parts`.
 fn is_repeated(text: &[u8], mark: u8, parts: usize, max: usize) -> bool {
     if parts <= max {
         return false;
@@ -433,7 +439,7 @@ fn canonical_hosts(key: &'static str, texts: &[String]) -> Result<Set<String>, E
     texts.iter().map(canonical).collect()
 }
 
-/// Parses a prefix to its host and the beginning of its path; the scheme is optional.
+/// Parses a prefix setting to a host and the beginning of a path; the scheme before it is optional.
 fn prefix(text: &str) -> Result<(String, String), Error> {
     let error = |reason: String| Error { key: "prefixes", text: text.into(), reason };
     let has_scheme = text.contains("://");
@@ -444,11 +450,12 @@ fn prefix(text: &str) -> Result<(String, String), Error> {
     Ok((host.into(), view.target().into()))
 }
 
-/// Compiles patterns. URLs are ASCII, so bytes and characters are the same.
+/// Compiles regular expressions for URLs. URLs are ASCII, so bytes and characters are the same.
 fn patterns(key: &'static str, texts: &[String]) -> Result<RegexSet, Error> {
     let set = |texts: &[String]| RegexSetBuilder::new(texts).unicode(false).build();
     set(texts).map_err(|error| {
-        // The set doesn't say which pattern is invalid: compile them one by one.
+        // The error of the set doesn't say which pattern is invalid, so they are compiled one by
+        // one.
         let bad = texts.iter().find(|text| set(std::slice::from_ref(text)).is_err());
         let reason = error.to_string();
         let reason = reason.lines().last().unwrap_or_default();

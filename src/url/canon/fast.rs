@@ -8,7 +8,7 @@
 //!
 //! [`short`] handles nearly all of them: it classifies the bytes of a reference of up to 64 bytes
 //! once. References that it declines because they are longer or have a host with upper-case letters
-//! may still be handled by [`relative`] and [`absolute`], with a table classes-up a byte.
+//! may still be handled by [`relative`] and [`absolute`], with a table look-up a byte.
 //!
 //! Cost: two copies, and some 250 instructions a reference (`bench/stations`); beyond 64 bytes, 10
 //! instructions a byte.
@@ -18,8 +18,8 @@ use super::super::{default_port, scheme_bytes};
 use super::standard::WebBase;
 use super::{LABEL_BYTES_MAX, NAME_BYTES_MAX, Parts, Scheme};
 
-/// Resolves a short reference as it is in the page. It declines white space around the reference
-/// and anything else unusual, but accepts a fragment.
+/// Resolves a short reference that is given as it is in the page. Declines white space around the
+/// reference and anything else unusual, but accepts a fragment.
 #[inline]
 pub(super) fn short(base: &WebBase<'_>, text: &str, out: &mut String) -> Option<Parts> {
     let bytes = text.as_bytes();
@@ -56,8 +56,8 @@ pub(super) fn short(base: &WebBase<'_>, text: &str, out: &mut String) -> Option<
     Some(base.parts)
 }
 
-/// Resolves a short URL with a lower-case scheme and a path after the canonical authority in
-/// `parts`.
+/// Resolves a short URL that has a lower-case scheme and a path. `parts` describe its authority,
+/// which is canonical.
 fn short_absolute(
     text: &str,
     classes: ByteClasses,
@@ -107,8 +107,8 @@ fn short_port(digits: &[u8]) -> Option<u16> {
     u16::try_from(port).ok()
 }
 
-/// Returns whether no path segment between these bounds begins with a dot; a segment begins at
-/// `start`.
+/// Returns whether no path segment between `start` and `path_end` begins with a dot; a segment must
+/// begin at `start`.
 #[inline]
 fn has_no_dot_segment(classes: ByteClasses, start: usize, path_end: usize) -> bool {
     let within = byte_class::before(path_end) & !byte_class::before(start);
@@ -116,8 +116,8 @@ fn has_no_dot_segment(classes: ByteClasses, start: usize, path_end: usize) -> bo
     classes.dot & within & (classes.slash << 1 | first) == 0
 }
 
-/// Returns where path and query of a reference end; `None` if a special byte is not canonical or
-/// may end a scheme. The fragment is not checked.
+/// Returns the ends of the path and of the query of a reference. Returns `None` if a special byte
+/// is not canonical or may end a scheme. The fragment is not checked.
 #[inline]
 fn ends(bytes: &[u8], classes: ByteClasses) -> Option<(usize, usize)> {
     let mut path_end = None;
@@ -126,7 +126,7 @@ fn ends(bytes: &[u8], classes: ByteClasses) -> Option<(usize, usize)> {
         match bytes[at] {
             b'#' => return Some((path_end.unwrap_or(at), at)),
             b'?' if path_end.is_none() => path_end = Some(at),
-            // The text before it may be a scheme.
+            // The text before the colon may be a scheme.
             b':' if path_end.is_none() && classes.slash & byte_class::before(at) == 0 => {
                 return None;
             }
@@ -203,7 +203,7 @@ fn climb<'a, 'b>(mut folder: &'a str, mut rest: &'b str) -> (&'a str, &'b str) {
     (folder, rest)
 }
 
-/// Resolves `host[:port][path][?query]`, the text after the two slashes.
+/// Resolves the text `host[:port][path][?query]` that follows the two slashes of a web URL.
 fn authority(text: &str, is_https: bool, out: &mut String) -> Option<Parts> {
     let start = out.len();
     let bytes = text.as_bytes();
@@ -252,8 +252,8 @@ fn name_bytes(bytes: &[u8]) -> Option<usize> {
     (fits(last.len()) && !ends_in_number && end <= NAME_BYTES_MAX).then_some(end)
 }
 
-/// Parses a port of one to five digits without leading zero; also returns its length with the
-/// colon.
+/// Parses a colon and a port of one to five digits without leading zero. Returns the port and the
+/// length of this text.
 fn port(bytes: &[u8]) -> Option<(u16, usize)> {
     let digits = bytes.iter().take(6).take_while(|b| b.is_ascii_digit()).count();
     let text = std::str::from_utf8(&bytes[..digits]).ok()?;
@@ -272,8 +272,8 @@ fn is_plain_target(bytes: &[u8]) -> bool {
     is_plain_path(classes_in(path), path) && is_plain_query(query)
 }
 
-/// Checks a path by the classes of its bytes. If a segment may begin with a dot or its escape, the
-/// segments are checked one by one.
+/// Returns whether a path is canonical, by the classes of its bytes. If a segment may begin with a
+/// dot or its escape, the segments are checked one by one.
 fn is_plain_path(seen: u16, path: &[u8]) -> bool {
     seen & NOT_PATH == 0 && (seen & DOT == 0 || !path.split(|&b| b == b'/').any(starts_with_dot))
 }
@@ -287,8 +287,8 @@ fn is_plain_query(bytes: &[u8]) -> bool {
     classes_in(bytes) & NOT_QUERY == 0
 }
 
-/// Returns the classes of all bytes, but `DOT` only for bytes at the start of a segment. The loop
-/// has no branch that depends on a byte: mispredicted branches cost more than the rest.
+/// Returns the classes of all bytes together, but `DOT` only for bytes at the start of a segment.
+/// The loop has no branch that depends on a byte: mispredicted branches cost more than the rest.
 fn classes_in(bytes: &[u8]) -> u16 {
     let (mut seen, mut mask) = (0, 0xff);
     for &byte in bytes {
@@ -299,17 +299,17 @@ fn classes_in(bytes: &[u8]) -> u16 {
     seen
 }
 
-/// The byte must be escaped in a path segment.
+/// The class of bytes that must be escaped in a path segment.
 const NOT_PATH: u16 = 1;
-/// The byte must be escaped in a query.
+/// The class of bytes that must be escaped in a query.
 const NOT_QUERY: u16 = 2;
-/// The byte is not allowed in a host name, in either case.
+/// The class of bytes that are not allowed in a host name, in upper or lower case.
 const NOT_NAME: u16 = 4;
 const QUESTION: u16 = 8;
-/// A dot, or the first byte of its escape.
+/// The class of the dot, and of the first byte of its escape.
 const DOT: u16 = 16;
 
-/// The class of each byte, in the lower half; in the upper half, the classes that count in the byte
+/// The class of each byte, in the lower half. The upper half has the classes that apply to the byte
 /// after it. Source: WHATWG URL standard, section 1.3, the percent-encode sets.
 static CLASS: [u16; 256] = classes();
 

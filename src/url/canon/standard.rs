@@ -22,13 +22,13 @@ use std::ops::Range;
 pub(super) enum Base<'a> {
     /// An http or https URL.
     Web(WebBase<'a>),
-    /// Any other URL: only absolute references lead anywhere.
+    /// A URL that is neither http nor https. Only absolute references can be resolved against it.
     Other(Box<::url::Url>),
 }
 
 #[derive(Clone, Debug)]
 pub(super) struct WebBase<'a> {
-    /// The whole URL.
+    /// The whole URL as text.
     pub(super) text: Cow<'a, str>,
     /// The length of the text before the path, in bytes.
     pub(super) origin_bytes: usize,
@@ -36,10 +36,11 @@ pub(super) struct WebBase<'a> {
     pub(super) path_end: usize,
     /// The offset after the last slash of the path.
     pub(super) folder_end: usize,
-    /// The parts of a URL with this origin. Only correct if the origin contains no user name, which
-    /// is true of every base but those of [`super::whatwg`].
+    /// The parts that a URL with the same origin has. Correct only if the origin contains no user
+    /// name, which is true of every base but those of [`super::whatwg`].
     pub(super) parts: Parts,
-    /// The target of the base after a placeholder host, created when it is first needed.
+    /// The path and query of the base after a placeholder host, as a URL of the `url` crate.
+    /// Created when it is first needed.
     placeholder: Option<Box<::url::Url>>,
 }
 
@@ -78,19 +79,19 @@ impl<'a> WebBase<'a> {
         Self { text, origin_bytes, path_end, folder_end, parts, placeholder: None }
     }
 
-    /// Returns the text before the path.
+    /// Returns the part of the base before its path.
     #[inline]
     pub(super) fn origin(&self) -> &str {
         &self.text[..self.origin_bytes]
     }
 
-    /// Returns path and query.
+    /// Returns the path and the query of the base.
     #[inline]
     pub(super) fn target(&self) -> &str {
         &self.text[self.origin_bytes..]
     }
 
-    /// Returns the length of the path up to and including its last slash, in bytes.
+    /// Returns the length of the base's path up to and including its last slash, in bytes.
     #[inline]
     pub(super) fn folder_bytes(&self) -> usize {
         self.folder_end - self.origin_bytes
@@ -125,7 +126,8 @@ impl Resolved {
         Self { text, host_start: url[..Position::BeforeHost].len(), query_end }
     }
 
-    /// Returns whether the scheme is https; `None` if it is neither http nor https.
+    /// Returns whether the scheme of the resolved URL is https, or `None` if it is neither http nor
+    /// https.
     pub(super) fn is_https(&self) -> Option<bool> {
         match self.scheme() {
             "http" => Some(false),
@@ -147,7 +149,7 @@ impl Resolved {
     }
 }
 
-/// Resolves a reference by the standard; its query is encoded in `charset`.
+/// Resolves a reference by the standard. The query of the reference is encoded in `charset`.
 pub(super) fn resolve(
     base: Option<&mut Base<'_>>,
     text: &str,
@@ -182,15 +184,15 @@ fn cleaned(text: &str) -> Cow<'_, str> {
     if text.contains(is_dropped) { text.replace(is_dropped, "").into() } else { text.into() }
 }
 
-/// Returns the text after the slashes if there are two or more ("special authority ignore slashes
-/// state").
+/// Returns the text after the slashes at its start, if there are two or more; otherwise `None`
+/// (standard, "special authority ignore slashes state").
 fn authority(text: &str) -> Option<&str> {
     let rest = text.trim_start_matches(['/', '\\']);
     (text.len() - rest.len() >= 2).then_some(rest)
 }
 
-/// Returns whether two slashes follow the scheme. If not, and the scheme is that of the base, the
-/// reference is relative ("special relative or authority state").
+/// Returns whether two slashes follow the scheme of a reference. If not, and if its scheme is that
+/// of the base, the reference is relative (standard, "special relative or authority state").
 fn has_slashes(text: &str) -> bool {
     text.split_once(':').is_some_and(|(_, rest)| authority(rest).is_some())
 }
@@ -227,9 +229,9 @@ fn absolute(text: &str, charset: &'static Encoding) -> Result<Resolved, Invalid>
     }
 }
 
-/// Parses a URL again whose host may have been rejected for its punycode alone: an ASCII host is
-/// kept, in lower case ("domain to ASCII"). The crate is given the host with another prefix in
-/// range of `xn--`, and so still makes all other checks.
+/// Parses a URL again whose host may have been rejected only for its punycode: an ASCII host is
+/// kept, in lower case (standard, "domain to ASCII"). The `url` crate is given the host with
+/// another prefix in place of `xn--`, so it still makes all other checks.
 fn ascii_host(text: &str, charset: &'static Encoding) -> Option<Resolved> {
     let range = raw_host(text)?;
     let (host_start, host) = (range.start, &text[range]);
@@ -277,7 +279,7 @@ fn mask(label: &str) -> String {
     label.strip_prefix("xn--").map_or(label.into(), |rest| format!("zz--{rest}"))
 }
 
-/// Decodes the escapes of a text; `None` if the result isn't UTF-8.
+/// Returns a text with its percent escapes decoded; `None` if the result isn't UTF-8.
 fn unescaped(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -292,7 +294,7 @@ fn unescaped(text: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// Appends path, query and fragment; escapes `^` in the path of a web URL.
+/// Appends the path, the query and the fragment of a URL; escapes `^` in the path of a web URL.
 fn push_target(url: &::url::Url, out: &mut String) {
     let (path, rest) = (url.path(), &url[Position::AfterPath..]);
     let start = out.len();
@@ -304,7 +306,7 @@ fn push_target(url: &::url::Url, out: &mut String) {
     out.push_str(rest);
 }
 
-/// Calls the parser of the crate.
+/// Calls the URL parser of the `url` crate.
 fn parse(
     base: Option<&::url::Url>,
     text: &str,

@@ -15,7 +15,7 @@
 use crate::url::byte_class::ID_BYTES as PAIR_BYTES;
 use std::borrow::Cow;
 
-/// Names that carry session ids, and other values as well.
+/// Names of parameters that carry session ids on some sites, and other values on others.
 const NAMES: [&str; 13] = [
     "s",
     "sid",
@@ -38,7 +38,7 @@ const NAME_BYTES_MAX: usize = "SSESS".len() + 32;
 const PAIR_NAMES: [&str; 8] =
     ["sid", "sessid", "session_id", "sessionid", "phpsessid", "xtcsid", "oscsid", "zenid"];
 
-/// Returns whether a parameter, name and value, is a session id.
+/// Returns whether a parameter, given as name and value, is a session id.
 pub(super) fn is_session(param: &[u8]) -> bool {
     let Some(first) = param.first() else { return false };
     match first.to_ascii_lowercase() {
@@ -58,20 +58,21 @@ pub(super) fn is_session(param: &[u8]) -> bool {
     is_hash(&value) || name.len() > 1 && is_random(&value)
 }
 
-/// Returns a name without the `[]` that marks a list in PHP.
+/// Returns the name of a parameter without the `[]` that marks a list in PHP.
 fn without_list_mark(name: &[u8]) -> &[u8] {
     let marks: [&[u8]; 3] = [b"[]", b"%5B%5D", b"%5b%5d"];
     marks.into_iter().find_map(|mark| name.strip_suffix(mark)).unwrap_or(name)
 }
 
-/// Recognizes Drupal's names, whatever the value: `SESS` and a hash of 32 digits, the hash of the
-/// site's address; `SSESS` over TLS.
+/// Returns whether a name is one that Drupal gives to session ids, whatever the value: `SESS`
+/// (`SSESS` over TLS) and 32 hexadecimal digits, a hash of the site's address.
 fn is_drupal(name: &[u8]) -> bool {
     let Some((name, hash)) = name.split_last_chunk::<32>() else { return false };
     (name.eq_ignore_ascii_case(b"sess") || name.eq_ignore_ascii_case(b"ssess")) && is_hex(hash)
 }
 
-/// Recognizes `BV_SessionID=@@@@0551234567.1104012345@@@@`.
+/// Returns whether a parameter is a session id of BroadVision, such as
+/// `BV_SessionID=@@@@0551234567.1104012345@@@@`.
 fn is_broadvision(param: &[u8]) -> bool {
     const NAME: &[u8] = b"bv_sessionid=";
     let Some((name, value)) = param.split_at_checked(NAME.len()) else { return false };
@@ -82,8 +83,8 @@ fn is_broadvision(param: &[u8]) -> bool {
     name.eq_ignore_ascii_case(NAME) && marks.into_iter().any(is_within)
 }
 
-/// Removes session ids from a parameter, from `start` to the end of `out`, that is a list separated
-/// by `;`. Returns whether the list had only session ids.
+/// Removes session ids from a parameter that is a list separated by `;`. The parameter is the text
+/// of `out` from `start` on. Returns whether the list had nothing but session ids.
 pub(super) fn remove_from_list(start: usize, out: &mut Vec<u8>) -> bool {
     let parts = out[start..].split(|byte| *byte == b';');
     if !parts.clone().any(is_session) {
@@ -109,8 +110,8 @@ fn is_hash(value: &[u8]) -> bool {
 }
 
 /// Returns whether a value is another random id that servers generate: hexadecimal digits of other
-/// lengths, PHP's 32 characters of 5 bits, Django's letters and digits, and PHP's characters of 6
-/// bits.
+/// lengths than a hash, PHP's 32 characters of 5 bits, Django's letters and digits, or PHP's
+/// characters of 6 bits.
 fn is_random(value: &[u8]) -> bool {
     match value.len() {
         16 | 128 => is_hex(value),
@@ -120,7 +121,8 @@ fn is_random(value: &[u8]) -> bool {
     }
 }
 
-/// Returns whether all are hexadecimal digits, some letters and some not, so no number and no word.
+/// Returns whether all bytes of a value are hexadecimal digits, some of them letters and some not,
+/// so that the value is neither a number nor a word.
 fn is_hex(value: &[u8]) -> bool {
     let has = |test: fn(&u8) -> bool| value.iter().any(test);
     has(u8::is_ascii_digit)
@@ -133,16 +135,17 @@ fn is_uuid(value: &[u8]) -> bool {
     digits.len() == 32 && is_hex(&digits)
 }
 
-/// Returns whether all are digits and lower-case letters up to `last`, in a mixture that words with
-/// a number don't have. Three in a thousand random ids fail the test.
+/// Returns whether all bytes of a value are digits and lower-case letters up to `last`, in a
+/// mixture that a word with a number doesn't have. Three in a thousand random ids fail this test.
 fn is_random_in(value: &[u8], last: u8) -> bool {
     let is_own = |byte: &u8| byte.is_ascii_digit() || (b'a'..=last).contains(byte);
     let is_change = |pair: &&[u8]| pair[0].is_ascii_digit() != pair[1].is_ascii_digit();
     value.iter().all(is_own) && value.windows(2).filter(is_change).count() >= 4
 }
 
-/// Returns whether all are digits, letters of both cases, `-` and `,`, in a mixture that
-/// `RustConf2024Opening` does not have. Up to 20 in a thousand random ids fail the test.
+/// Returns whether all bytes of a value are digits, letters of both cases, `-` and `,`, in a
+/// mixture that `RustConf2024Opening` does not have. Up to 20 in a thousand random ids fail this
+/// test.
 fn is_of_six_bits(value: &[u8]) -> bool {
     let has = |test: fn(&u8) -> bool| value.iter().any(test);
     let is_own = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b',');
@@ -160,7 +163,7 @@ fn is_of_six_bits(value: &[u8]) -> bool {
         && changes >= needed
 }
 
-/// Decodes the escapes of a text.
+/// Returns a text with its percent escapes decoded.
 fn unescaped(text: &[u8]) -> Cow<'_, [u8]> {
     if memchr::memchr(b'%', text).is_none() {
         return Cow::Borrowed(text);
@@ -178,14 +181,15 @@ fn unescaped(text: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(plain)
 }
 
-/// Returns whether a path may have a segment that is a session id.
+/// Returns whether a path may have a segment that is a session id of ASP.NET.
 pub(super) fn may_have_segment(path: &[u8]) -> bool {
     memchr::memchr2_iter(b'(', b'%', path).any(|at| {
         at > 0 && path[at - 1] == b'/' && (path[at] == b'(' || path[at..].starts_with(b"%28"))
     })
 }
 
-/// Returns whether a target may have a pair of segments that is a session id; `true` may be wrong.
+/// Returns whether a target (path and query) may have a pair of segments, a name and its value,
+/// that is a session id; `true` may be wrong.
 pub(super) fn has_pair(target: &[u8]) -> bool {
     let is_pair = |at: usize| {
         let rest = &target[at + 1..];
@@ -195,12 +199,13 @@ pub(super) fn has_pair(target: &[u8]) -> bool {
     memchr::memchr_iter(b'/', target).any(is_pair)
 }
 
-/// Returns whether the segment after this one is a session id, by the name in this one.
+/// Returns whether a path segment is a name of session ids, so that the segment after it is one.
 pub(super) fn is_pair_name(segment: &[u8]) -> bool {
     PAIR_NAMES.iter().any(|name| segment.eq_ignore_ascii_case(name.as_bytes()))
 }
 
-/// Returns whether a segment is a session id, if the one before it is a name of one.
+/// Returns whether a path segment looks like a session id, for a segment that follows a name of
+/// session ids.
 pub(super) fn is_pair_value(segment: &[u8]) -> bool {
     PAIR_BYTES.contains(&segment.len()) && (is_hash(segment) || is_random(segment))
 }
@@ -231,7 +236,7 @@ pub(super) fn is_segment(segment: &[u8]) -> bool {
     has_id && rest.is_empty()
 }
 
-/// The length of a session id of ASP.NET.
+/// The length of a session id of ASP.NET, in bytes.
 const ID_BYTES: usize = 24;
 
 fn is_id(value: &[u8]) -> bool {
