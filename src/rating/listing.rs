@@ -114,7 +114,8 @@ impl Table {
     /// Parses a file of scores. `key` is the hash key of the table, as for [`Table::new`]; `limits`
     /// are the limits of the crawl on URLs.
     ///
-    /// Returns the invalid lines.
+    /// # Errors
+    /// Returns all invalid lines.
     pub fn parse(text: &[u8], key: [u8; 16], limits: Limits) -> Result<Self, Mistakes> {
         let (mut table, mut mistakes) = (Self::new(key), Mistakes::default());
         table.reserve(lines(text).count());

@@ -1,6 +1,5 @@
 //! Looks up a fingerprint without offering it: is the URL known, either seen or still waiting?
 //!
-//! In memory that is one probe. On disk the cache knows recently seen fingerprints. Otherwise the
 //! In memory a look-up is one probe of a table. On disk the cache knows recently seen fingerprints.
 //! Otherwise the file of the bucket is searched by interpolation, window by window (fingerprints
 //! are uniformly distributed, so the first guess is nearly always right), and then the keys of the

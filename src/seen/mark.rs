@@ -27,6 +27,7 @@ impl Seen {
     /// Returns the state of the seen-set at this moment, which must be quiet ([`Seen::is_quiet`]).
     /// Writes all logs to disk first.
     ///
+    /// # Errors
     /// Returns the error of a full disk; the seen-set is then unchanged.
     pub fn mark(&mut self, disk: &mut dyn Disk) -> Result<Mark, disk::Error> {
         assert!(self.is_quiet(), "a mark is asked for when nothing is on its way");

@@ -88,7 +88,7 @@ pub struct Repaired {
 /// position `durable` must be complete; what is not counts as damage.
 ///
 /// # Errors
-/// Returns an error of the disk, except that it is full.
+/// Returns an error of the disk, unless the error is that the disk is full.
 pub fn repair(
     settings: &Settings,
     durable: Position,

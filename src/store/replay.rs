@@ -2,6 +2,8 @@
 //!
 //! Laws: every complete capture since the checkpoint is reported once; a reply read from the
 //! archive equals the stored one, byte for byte.
+//! Cost: the index lines of the files since the checkpoint are read once. If there are `revisit`
+//! records among them, the index lines of all files are read to find the payloads.
 
 use super::cdxj;
 use super::job::OPEN;

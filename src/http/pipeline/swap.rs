@@ -1,8 +1,9 @@
 //! Detects replies out of order by comparing what a reply says of itself with what was requested.
 //!
 //! The check is needed only if other requests are in flight after the answered one; the engine
-//! The check is needed only if other requests are in flight after the answered one; the engine
 //! calls it only then.
+//! Cost: nothing if no other requests are in flight; otherwise a few comparisons of short strings,
+//! without allocation.
 
 /// The header fields of a reply that could reveal that replies were swapped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
