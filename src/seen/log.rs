@@ -62,7 +62,7 @@ impl Log {
         Self { name, tail, frames: Vec::new(), keys: Vec::new(), bodies: Vec::new() }
     }
 
-    /// Adds a record that is only a key.
+    /// Adds a record that is only a key, for a file of keys.
     pub(super) fn add_key(&mut self, key: u64) {
         self.keys.put_u64(key);
         if self.keys.len() + self.bodies.len() >= FRAME_BYTES {
