@@ -176,7 +176,7 @@ impl fmt::Display for Doubt {
 pub struct Doubtful {
     /// The kind of doubt.
     pub doubt: Doubt,
-    /// The number of lines.
+    /// The number of lines with this kind of doubt.
     pub lines: usize,
     /// The number of the first of these lines, counted from 1.
     pub first: usize,

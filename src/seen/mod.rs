@@ -116,7 +116,7 @@ pub struct Seen {
     round: Option<Round>,
     fresh: Fresh,
     files: Files,
-    /// Whether a job is running.
+    /// True while a job is running.
     is_working: bool,
     /// True if the running job has the tail of a log.
     is_writing: bool,

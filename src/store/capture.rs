@@ -35,9 +35,9 @@ pub struct Capture<'a> {
     pub status: u16,
     /// The unchanged value of Content-Type, empty if there was none.
     pub mime: &'a str,
-    /// Whether the body was sent in chunks.
+    /// True if the body was sent in chunks.
     pub chunked: bool,
-    /// Whether the payload has a content coding, so that compressing it again would be wasteful.
+    /// True if the payload has a content coding; compressing it again would save almost nothing.
     pub coded: bool,
     /// The reason why the response is incomplete; `None` if it is complete.
     pub truncated: Option<Truncated>,
@@ -91,7 +91,7 @@ pub struct Tls<'a> {
     pub version: &'a str,
     /// The name of the cipher suite.
     pub suite: &'a str,
-    /// Whether the certificate of the server was verified.
+    /// True if the certificate of the server was verified.
     pub verified: bool,
 }
 
