@@ -57,7 +57,8 @@ use std::time::Duration;
 /// The settings of pipelining.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// True to pipeline, false to send one request at a time. Connections are persistent either way.
+    /// True to pipeline, false to send one request at a time. Connections are persistent either
+    /// way.
     pub enabled: bool,
     /// The maximum number of requests in flight on one connection.
     pub depth_max: u8,
