@@ -203,8 +203,9 @@ impl Parse {
 }
 
 impl Engine {
-    /// Completes a reply that was read back, as [`Engine::page_complete`] does, but without a
-    /// connection and a new record.
+    /// Processes a reply that was read back from the archive: counts it, and follows its redirect
+    /// or its links. [`Engine::page_complete`] does so for a reply from a connection, and writes it
+    /// to the archive first.
     pub(in crate::engine) fn replayed(&mut self, reading: Reading, reply: Reply, outcome: Outcome) {
         let Claimed { server: id, item, .. } = reading.claimed;
         let fetch = self.new_fetch(id, item);

@@ -129,7 +129,9 @@ impl Checkpoints {
         Self { crawl, key, period, next: now + period, ..Self::default() }
     }
 
-    /// Continues the numbers and files of the checkpoint that was found when the crawl resumed.
+    /// Takes over the number of the checkpoint that the crawl resumes from, so that later ones
+    /// count on from it, and the name of its snapshot file, which is removed once the next is
+    /// published.
     pub(super) fn resume_from(&mut self, found: &Manifest) {
         self.number = found.number;
         self.snapshot.clone_from(&found.snapshot);

@@ -327,8 +327,9 @@ impl Conn {
         self.flight.pop_front().expect("a reply has its request")
     }
 
-    /// Returns the fetches of the connection that have no outcome yet, in order. A request that is
-    /// repeated to compare its replies is not among them.
+    /// Returns the fetches that have no outcome yet, in order: those of the batch, whose replies
+    /// are held, then those in flight. While the batch repeats a request to compare the two
+    /// replies, the first request in flight is that repetition. It is left out.
     pub(in crate::engine) fn unsettled(&self) -> impl Iterator<Item = &Fetch> {
         let repeats = usize::from(self.batch.is_comparing());
         self.batch.fetches().chain(self.flight.iter().skip(repeats))

@@ -333,8 +333,8 @@ impl Server {
         Some(made.parcel)
     }
 
-    /// Records that bytes of the first reply have arrived at the crawler; `whole`: whether they are
-    /// its last.
+    /// Records that bytes of the oldest unfinished reply have arrived at the crawler. `whole` says
+    /// whether the reply is complete with them. Does nothing if no reply is being sent.
     pub(super) fn arrived(&mut self, whole: bool, scene: &mut Scene) {
         let Some(said) = self.answers.front_mut() else { return };
         said.begun = true;
