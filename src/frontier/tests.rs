@@ -95,7 +95,7 @@ impl Pair {
         pair
     }
 
-    /// Another server comes to be known, if there are any.
+    /// Adds another server, if there are any.
     fn meet(&mut self) {
         if self.ids.len() < SERVERS {
             let url = url(self.ids.len());

@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::net::IpAddr;
 use std::time::Duration;
 
-/// A call: of which verb, about what, and when where that is told.
+/// A call: of which verb, about what, and when, if a time is passed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Call {
     Find(String),

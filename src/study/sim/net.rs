@@ -284,7 +284,7 @@ impl Net {
         }
     }
 
-    /// Establishes a connection: tells the engine, and lets the server begin.
+    /// Establishes a connection: notifies the engine, and lets the server begin.
     pub(super) fn establish(
         &mut self,
         engine: &mut Engine,
@@ -306,7 +306,7 @@ impl Net {
         self.serve(conn, scene);
     }
 
-    /// Ends a connection that could not be established, and tells the engine the reason.
+    /// Ends a connection that could not be established, and notifies the engine of the reason.
     pub(super) fn fail(
         &mut self,
         engine: &mut Engine,
@@ -533,7 +533,7 @@ struct Way {
 
 impl Way {
     /// Schedules the establishment or the failure of the connection; returns the facts that the
-    /// engine is told once it is established.
+    /// engine is given once it is established.
     fn set_up(&self, hosts: &mut Hosts, scene: &mut Scene) -> ConnFacts {
         let conn = self.conn;
         let manner = hosts.manner(self.number);
