@@ -41,6 +41,10 @@ crash: ## check simulated crawls that crash and resume, with N=1000 seeds, or wi
 	@tests/deps build
 	STED_CRASH_N="$(N)" STED_CRASH_SEED="$(SEED)" $(if $(FOLDER),STED_CRASH_FOLDER="$(abspath $(FOLDER))") $(CARGO) test --locked --test tests crash::sweep_of_crashes -- --ignored --nocapture
 
+orders: ## check simulated crawls that crash and get commands, with N=1000 seeds, or with SEED=
+	@tests/deps build
+	STED_CRASH_N="$(N)" STED_CRASH_SEED="$(SEED)" $(if $(FOLDER),STED_CRASH_FOLDER="$(abspath $(FOLDER))") $(CARGO) test --locked --test tests crash::sweep_of_orders -- --ignored --nocapture
+
 kill: deps ## kill and resume crawls in real processes, N=100 times
 	STED_KILL_N="$(N)" $(CARGO) test --locked --test tests lab::kill::killed_more_often -- --ignored --nocapture
 

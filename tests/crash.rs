@@ -143,6 +143,45 @@ fn the_laws_notice() {
     }
 }
 
+/// Commands of an operator to each process: all laws hold under them, and those whose lines are
+/// durable are obeyed after a crash, too.
+#[test]
+fn no_law_is_broken_under_commands() {
+    judge_orders(&(1..=40).collect::<Vec<u64>>());
+}
+
+/// Sabotage: a crawl that doesn't get its commands breaks the law.
+#[test]
+fn disobedience_is_noticed() {
+    let noticed = (1..=30).filter(|seed| {
+        let verdict = run(&Plan::with_orders(*seed), Sabotage::Deaf, false).verdict;
+        verdict.is_err_and(|how| how.contains("law `orders`"))
+    });
+    assert!(noticed.take(5).count() == 5, "few of 30 seeds notice it");
+}
+
+fn judge_orders(seeds: &[u64]) {
+    let text = |seed| format!("(make orders SEED={seed}) {}", Plan::with_orders(seed).text());
+    trials::each(seeds, |seed| run(&Plan::with_orders(seed), Sabotage::None, false).verdict, text);
+}
+
+/// The sweep of commands: `make orders N=1000`, or one seed: `make orders SEED=7`.
+#[test]
+#[ignore = "the full sweep is run by hand: make orders"]
+fn sweep_of_orders() {
+    if let Some(seed) = trials::asked("STED_CRASH_SEED") {
+        let plan = Plan::with_orders(seed);
+        println!("{}\n  {:?}", plan.text(), plan.orders);
+        if let Ok(folder) = std::env::var("STED_CRASH_FOLDER") {
+            leave(&run(&plan, Sabotage::None, true), Path::new(&folder));
+        }
+        return judge_orders(&[seed]);
+    }
+    let seeds: Vec<u64> = (1..=trials::asked("STED_CRASH_N").unwrap_or(1_000)).collect();
+    judge_orders(&seeds);
+    println!("{} seeds, no law broken", seeds.len());
+}
+
 /// The whole sweep: `make crash N=1000`, or one seed: `make crash SEED=7`.
 #[test]
 #[ignore = "the full sweep is run by hand: make crash"]
@@ -166,6 +205,7 @@ fn sweep_of_crashes() {
 #[ignore = "takes its time, with other seeds each time: make fresh"]
 fn fresh() {
     trials::fresh_seeds("crashes", judge_all);
+    trials::fresh_seeds("crashes under commands", judge_orders);
 }
 
 /// Writes what a crawl did and wrote to `folder`, for inspection.

@@ -8,6 +8,8 @@ use std::fmt;
 use std::net::SocketAddr;
 
 pub use super::checkpoint::{StateDone, StateJob};
+pub use super::command::{Command, Order, Reply, Target};
+pub use super::visit::{CommandsDone, CommandsJob};
 pub use crate::dns::{Answer, Families, NameFailure};
 pub use crate::frontier::{QueuesDone, QueuesJob};
 pub use crate::seen::{SeenDone, SeenJob};
@@ -79,6 +81,8 @@ pub enum Job {
     Frontier(QueuesJob),
     /// Publish a checkpoint, or remove files that no checkpoint names.
     State(StateJob),
+    /// Sync the log of the operator's commands to disk.
+    Commands(CommandsJob),
 }
 
 /// The result of a [`Job`].
@@ -92,6 +96,8 @@ pub enum Done {
     Frontier(QueuesDone),
     /// The result of [`Job::State`].
     State(StateDone),
+    /// The result of [`Job::Commands`].
+    Commands(CommandsDone),
 }
 
 impl Job {
@@ -102,6 +108,7 @@ impl Job {
             Self::Seen(job) => Done::Seen(job.run()),
             Self::Frontier(job) => Done::Frontier(job.run()),
             Self::State(job) => Done::State(job.run()),
+            Self::Commands(job) => Done::Commands(job.run()),
         }
     }
 }

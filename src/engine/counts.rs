@@ -95,6 +95,10 @@ pub struct Counts {
     pub replayed: u64,
     /// Checkpoints that became durable.
     pub checkpoints: u64,
+    /// Commands of the operator that were carried out.
+    pub commands: u64,
+    /// URLs that left their queues because an order pauses their prefix, and wait on disk.
+    pub shelved: u64,
     /// Times that the disk was full.
     pub disk_full: u64,
     /// The outcomes of the seeds.

@@ -65,12 +65,15 @@ impl Engine {
         let disk = self.storage.disk();
         let written =
             self.backlog.write(false, disk).and_then(|()| self.robots.cache().write(false, disk));
-        let written = written.and_then(|()| self.backlog.given_up_mut().write(false, disk));
+        let written = written.and_then(|()| self.backlog.write_segments(false, disk));
         if let Err(error) = written {
             return self.on_disk_error(error);
         }
         if let Some(job) = self.backlog.job(self.storage.disk_ref()) {
             self.turn.act(Action::Work(Job::Frontier(job)));
+        }
+        if let Some(job) = self.visits.orders_mut().log_mut().job(self.storage.disk_ref()) {
+            self.turn.act(Action::Work(Job::Commands(job)));
         }
     }
 

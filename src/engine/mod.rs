@@ -14,8 +14,8 @@
 //! 2. Feed any number of inputs with that `now`; received bytes and closed connections carry the
 //!    time at which they were read. The inputs are [`Engine::seed`], [`Engine::resolved`],
 //!    [`Engine::opened`], [`Engine::securing`], [`Engine::connected`], [`Engine::space`] then
-//!    [`Engine::received`], [`Engine::sent`], [`Engine::closed`], [`Engine::worked`] and
-//!    [`Engine::stop`].
+//!    [`Engine::received`], [`Engine::sent`], [`Engine::closed`], [`Engine::worked`],
+//!    [`Engine::command`] and [`Engine::stop`].
 //! 3. Call [`Engine::expired`] once.
 //! 4. Call [`Engine::next_action`] until it returns `None`, and carry each action out. An action
 //!    may cause inputs (a refused connection, for example). They are fed in the next turn; only
@@ -40,6 +40,7 @@ pub mod admission;
 mod archive;
 pub mod backlog;
 mod chain;
+pub mod command;
 mod complete;
 mod disk_jobs;
 pub mod ledger;
@@ -132,6 +133,8 @@ pub enum Error {
     Store(store::Error),
     /// The state that an earlier run left can't be read.
     State(frame::Error),
+    /// The log of the operator's commands can't be read.
+    Commands(visit::BadLog),
 }
 
 impl fmt::Display for Error {
@@ -141,6 +144,7 @@ impl fmt::Display for Error {
             Self::Request(error) => error.fmt(f),
             Self::Store(error) => error.fmt(f),
             Self::State(error) => error.fmt(f),
+            Self::Commands(error) => error.fmt(f),
         }
     }
 }
@@ -177,11 +181,14 @@ impl Engine {
     ) -> Result<Self, Error> {
         let request = settings.request().map_err(Error::Request)?;
         let archive = Archive::open(durable, &settings, disk.as_mut(), now)?;
+        let mut visits = Visits::new(&settings);
+        let added = visits.restore_orders(disk.as_mut(), now.at).map_err(Error::Commands)?;
+        let seeds = seeds.iter().map(|seed| &seed.url).chain(&added);
         let admission = Admission::new(&settings, seeds, disk.as_mut())?;
         let ledger = Ledger::new(settings.turn_bytes_max, archive::units_max(&settings));
         Ok(Self {
             backlog: Backlog::new(&settings.frontier, settings.state.crawl),
-            visits: Visits::new(&settings),
+            visits,
             admission,
             wire: Wire::new(&settings, request),
             pages: Pages::new(&settings),
@@ -283,6 +290,10 @@ impl Engine {
                 self.checked(worked);
             }
             Done::State(done) => self.state_worked(done),
+            Done::Commands(done) => {
+                let worked = self.visits.orders_mut().log_mut().worked(done);
+                self.checked(worked);
+            }
         }
         self.turn.back(stage);
     }
@@ -369,7 +380,8 @@ impl Engine {
     /// engine only waits for events.
     pub fn deadline(&self) -> Option<Instant> {
         let has_fresh = self.admission.seen().has_fresh() || self.backlog.has_read();
-        let has_old = self.has_revival_work() || self.may_report_given_up();
+        let has_old =
+            self.has_revival_work() || self.may_report_given_up() || self.has_order_work();
         let rereads = self.archive.replays().is_active() && self.may_reread();
         let has_urls = has_fresh || has_old || rereads || self.visits.has_deferred();
         let decides = self.can_place_hops() && !self.admission.seen().is_working();
@@ -398,6 +410,7 @@ impl Engine {
         self.work_disk_jobs();
         self.work_given_up();
         self.work_revival();
+        self.work_orders();
         self.work_checkpoint();
         self.turn.back(stage);
         self.resume_paused();

@@ -72,6 +72,8 @@ pub enum Outcome {
     TooMany(ServerLimit),
     /// The scope has changed since the URL was queued, and excludes it.
     Excluded,
+    /// The operator has blocked the URL, or its server.
+    Blocked,
     /// The URL's server had been given up.
     ServerRetired(Retirement),
     /// This machine had no descriptor or port left.
@@ -221,6 +223,8 @@ impl Outcome {
             Self::QueueFull | Self::TooMany(_) => (Done, Fine, -5003),
             // Heritrix's code for URLs that are out of scope when they are checked again.
             Self::Excluded => (Done, Fine, -5000),
+            // Heritrix's code for URLs that its operator has blocked.
+            Self::Blocked => (Done, Fine, -5001),
             Self::ServerRetired(_) => (Done, Fine, -5002),
             Self::Local => (Retry, Spared, -5),
         };
@@ -319,6 +323,7 @@ impl Outcome {
             Self::QueueFull => "queue-full",
             Self::TooMany(servers) => servers.cause(),
             Self::Excluded => "excluded",
+            Self::Blocked => "blocked",
             Self::ServerRetired(_) => "server-retired",
             Self::Local => "local",
         }

@@ -127,6 +127,7 @@ impl Engine {
             }
         }
         seeds.iter().for_each(|seed| engine.seed(now, seed));
+        engine.obey_again(now);
         Ok(engine)
     }
 
@@ -162,7 +163,7 @@ impl Engine {
         let end = found.bytes_of(name);
         let mut reader = Reader::open(name, Role::Snapshot, crawl, end, disk)?;
         self.robots.cache().restore(&found.files, disk)?;
-        self.backlog.given_up_mut().restore_files(&found.files, disk)?;
+        self.backlog.restore_segments(&found.files, disk)?;
         self.admission.rescope().restore(&found.scope);
         let mut sites: Vec<(usize, Vec<u8>)> = Vec::new();
         let mut offset = reader.offset();
@@ -209,6 +210,7 @@ impl Engine {
             }
             checkpoint::RATING => self.admission.rating_mut().decode(frame.payload)?,
             checkpoint::GIVEN_UP => self.backlog.given_up_mut().restore_mark(frame.payload)?,
+            checkpoint::SHELF => self.backlog.shelf_mut().restore_mark(frame.payload)?,
             checkpoint::HELD => {
                 let key = Fingerprint(take.u64()?);
                 self.admission.seen_mut().offer(key, take.rest());

@@ -37,7 +37,8 @@ impl Seeds {
 
     /// Notes the final outcome of a URL, if it is a seed.
     pub(super) fn note_outcome(&mut self, item: &Item, url: &str, outcome: Outcome) {
-        if item.found_as != SEED {
+        // A seed that the operator has blocked has not failed.
+        if item.found_as != SEED || outcome == Outcome::Blocked {
             return;
         }
         match outcome.status() {

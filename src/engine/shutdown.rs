@@ -149,6 +149,7 @@ impl Engine {
                     && self.backlog.urls() == 0
                     && self.admission.seen().is_settled()
                     && !self.backlog.given_up_log().is_reviving()
+                    && self.counts.shelved == 0
                     && self.chains.len() == 0 =>
             {
                 self.begin_stop(StopReason::Finished);
@@ -167,7 +168,7 @@ impl Engine {
                 self.shutdown.stage = Stage::Settling;
                 self.close_store();
             }
-            Stage::Settling if !self.archive.is_syncing() => {
+            Stage::Settling if !self.archive.is_syncing() && !self.is_syncing_orders() => {
                 self.shutdown.stage = Stage::Finished;
                 if self.storage.fatal().is_some() {
                     self.shutdown.reason = Some(StopReason::FatalError);
@@ -180,6 +181,10 @@ impl Engine {
 
     fn is_working(&self) -> bool {
         self.wire.conns().busy() > 0 || self.has_replies() || self.visits.has_deferred()
+    }
+
+    fn is_syncing_orders(&self) -> bool {
+        self.visits.orders().log().is_syncing()
     }
 
     /// Returns whether no checkpoint is in progress, or none can be written any more.

@@ -171,7 +171,7 @@ impl Engine {
         self.admission.seen_mut().write(disk)?;
         self.backlog.write(true, disk)?;
         self.robots.cache().write(true, disk)?;
-        self.backlog.given_up_mut().write(true, disk)?;
+        self.backlog.write_segments(true, disk)?;
         Ok(())
     }
 

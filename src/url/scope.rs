@@ -211,7 +211,10 @@ impl Scope {
     ///
     /// # Errors
     /// Returns the first invalid setting.
-    pub fn new(settings: Settings, seeds: &[Url]) -> Result<Self, Error> {
+    pub fn new<'a>(
+        settings: Settings,
+        seeds: impl IntoIterator<Item = &'a Url>,
+    ) -> Result<Self, Error> {
         let mut ports_refused = vec![0; 1 << 10].into_boxed_slice();
         for &port in &settings.ports_refused {
             let (word, bit) = bit_of(port);
@@ -232,23 +235,7 @@ impl Scope {
             scope.prefixes.entry(host).or_default().push(path);
         }
         for seed in seeds {
-            let (host, path) = (seed.view().host(), seed.view().path());
-            match scope.settings.from_seeds {
-                FromSeeds::Any => {}
-                FromSeeds::Host => {
-                    scope.hosts.insert(host.into());
-                }
-                FromSeeds::Domain => {
-                    scope.domains.insert(domain::registrable(host).into());
-                }
-                FromSeeds::Prefix => {
-                    let folder = &path[..=path.rfind('/').expect("a path begins with a slash")];
-                    let folders = scope.prefixes.entry(host.into()).or_default();
-                    if !folders.iter().any(|known| folder.starts_with(known.as_str())) {
-                        folders.push(folder.into());
-                    }
-                }
-            }
+            scope.imply(seed.view(), seed.view().host());
         }
         let lists = scope.hosts.is_empty() && scope.domains.is_empty() && scope.prefixes.is_empty();
         scope.is_open = lists && scope.settings.from_seeds == FromSeeds::Any;
@@ -303,18 +290,14 @@ impl Scope {
         require(self.include.is_empty() || self.include.is_match(text), Rejection::NotIncluded)
     }
 
-    /// Reports that a seed redirects to `target`. If only `www.` or the scheme differs, what the
-    /// seed implies also applies to the host of the target. Returns whether that changed the scope.
-    pub fn join(&mut self, seed: UrlRef<'_>, target: UrlRef<'_>) -> bool {
-        let bare = |host| -> &str {
-            let host = str::strip_suffix(host, ".").unwrap_or(host);
-            host.strip_prefix("www.").unwrap_or(host)
-        };
-        if bare(seed.host()) != bare(target.host()) {
-            return false;
-        }
-        let host = target.host();
-        let host = host.strip_suffix('.').unwrap_or(host);
+    /// Adds a seed, and with it the hosts, domains or folders that it implies. Returns whether that
+    /// changed the scope.
+    pub fn add_seed(&mut self, seed: UrlRef<'_>) -> bool {
+        self.imply(seed, seed.host())
+    }
+
+    /// Adds to `host` what `seed` implies. Returns whether that changed the scope.
+    fn imply(&mut self, seed: UrlRef<'_>, host: &str) -> bool {
         match self.settings.from_seeds {
             FromSeeds::Any => false,
             FromSeeds::Host => self.hosts.insert(host.into()),
@@ -330,6 +313,20 @@ impl Scope {
                 is_new
             }
         }
+    }
+
+    /// Reports that a seed redirects to `target`. If only `www.` or the scheme differs, what the
+    /// seed implies also applies to the host of the target. Returns whether that changed the scope.
+    pub fn join(&mut self, seed: UrlRef<'_>, target: UrlRef<'_>) -> bool {
+        let bare = |host| -> &str {
+            let host = str::strip_suffix(host, ".").unwrap_or(host);
+            host.strip_prefix("www.").unwrap_or(host)
+        };
+        if bare(seed.host()) != bare(target.host()) {
+            return false;
+        }
+        let host = target.host();
+        self.imply(seed, host.strip_suffix('.').unwrap_or(host))
     }
 
     /// Returns the first exclude pattern that matches `url`, for messages; `None` if no pattern

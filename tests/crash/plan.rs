@@ -4,9 +4,12 @@
 use crate::sweep;
 use std::fmt::Write;
 use std::time::Duration;
+use sted::engine::contract::{Command, Target};
 use sted::ground::random::Random;
 use sted::study::sim::Jump;
 use sted::study::sim::settings::DiskFaults;
+use sted::study::web::{Ports, Web};
+use sted::url::domain;
 
 /// A crawl in several processes.
 pub struct Plan {
@@ -15,6 +18,8 @@ pub struct Plan {
     pub lives: Vec<Life>,
     /// Whether the closed files of the archive are moved away between two processes.
     pub takes_away: bool,
+    /// The commands that the last process gets, each with the wait before it.
+    pub orders: Vec<(Duration, Command)>,
 }
 
 /// A process that ends before the crawl does.
@@ -39,6 +44,8 @@ pub struct Life {
     pub jump: Jump,
     /// The seed of all other draws.
     pub seed: u64,
+    /// The commands that the process gets at its start, each with the wait before it.
+    pub orders: Vec<(Duration, Command)>,
 }
 
 /// What ends a process.
@@ -100,7 +107,22 @@ impl Plan {
         }
         let pages = u64::from(crawl.web.pages);
         let lives = (0..1 + draw.below(5)).map(|_| Life::of(&mut draw, pages)).collect();
-        Self { crawl, lives, takes_away }
+        Self { crawl, lives, takes_away, orders: Vec::new() }
+    }
+
+    /// Returns the plan of a seed in which the operator gives commands to each process.
+    pub fn with_orders(seed: u64) -> Self {
+        let mut plan = Self::of(seed);
+        let mut draw = Random(seed.wrapping_mul(0x9e6c_63d0_876a_9a45) ^ 0x0b_e7);
+        let web = Web::new(plan.crawl.web.clone(), Ports::default());
+        plan.lives.truncate(draw.below(4) as usize);
+        for life in &mut plan.lives {
+            life.orders = orders(&mut draw, &web);
+            // A paused crawl gets no replies, so none are waited for.
+            life.replies = 0;
+        }
+        plan.orders = orders(&mut draw, &web);
+        plan
     }
 
     /// Describes the plan in words.
@@ -144,8 +166,48 @@ impl Life {
             pause: ms(draw.pick(&[0, 5, 900, 30_000, 4_000_000])),
             jump,
             seed: draw.below(u64::MAX),
+            orders: Vec::new(),
         }
     }
+}
+
+/// Draws commands, each with the wait before it.
+fn orders(draw: &mut Random, web: &Web) -> Vec<(Duration, Command)> {
+    let mut targets: Vec<Target> = Vec::new();
+    let count = 1 + draw.below(8);
+    let waits = [0, 3, 200, 2_000, 20_000, 100_000];
+    let mut command = |draw: &mut Random| {
+        let host = web.host(draw.below(u64::from(web.hosts())) as u32);
+        let place = web.place_of(draw.below(web.pages_total() as u64) as usize);
+        let url = web.url(place);
+        let target = match draw.below(7) {
+            0 => Target::All,
+            1 => Target::Server(web.origin(place.host)),
+            2 => Target::Domain(domain::registrable(&host.name).to_owned()),
+            3 => Target::Address(host.address.into()),
+            4 => url[..url.len() - draw.below(3) as usize].parse().expect("a URL"),
+            _ => Target::Host(host.name.clone()),
+        };
+        let known = targets.get(draw.below(targets.len() as u64 + 1) as usize).cloned();
+        targets.push(target.clone());
+        let known = known.unwrap_or_else(|| target.clone());
+        match draw.below(16) {
+            0..=3 => Command::Pause { target },
+            4..=6 => Command::Resume { target: known },
+            7 => Command::Block { target },
+            8 => Command::Unblock { target: known },
+            9..=10 => {
+                let delay_ms = draw.pick(&[0, 700, 5_000, 90_000]);
+                Command::Slow { host: host.name, delay_ms }
+            }
+            11..=12 => Command::AddSeeds { seeds: vec![url] },
+            13 => Command::Revive,
+            14 => Command::Checkpoint,
+            _ => Command::Rotate,
+        }
+    };
+    let ms = Duration::from_millis;
+    (0..count).map(|_| (ms(draw.pick(&waits)), command(draw))).collect()
 }
 
 impl Trouble {

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use sted::engine::Engine;
 use sted::engine::contract::StopReason;
+use sted::engine::contract::{Command, Order, Reply, Target};
 use sted::ground::disk::Disk;
 use sted::ground::stats::{Meter, still};
 use sted::ground::time::Instant;
@@ -36,6 +37,8 @@ pub enum Sabotage {
     Removed,
     Doubled,
     Damaged,
+    /// The engine doesn't get the operator's commands.
+    Deaf,
 }
 
 /// The result of a plan.
@@ -69,6 +72,10 @@ struct Stand<'a> {
     carried: Option<Carried>,
     /// Files moved away from the archive.
     taken: Taken,
+    /// The commands carried out so far, with their numbers.
+    given: Vec<(u64, Command)>,
+    /// The number of the last command that has been reported as durable.
+    durable_orders: u64,
 }
 
 /// What a process that died while opening leaves to the next one: all of it from the process
@@ -138,6 +145,8 @@ pub fn run(plan: &Plan, sabotage: Sabotage, records: bool) -> Outcome {
         is_full: false,
         carried: None,
         taken: Taken::new(),
+        given: Vec::new(),
+        durable_orders: 0,
     };
     stand.set_faults(None);
     let ended = stand.run();
@@ -224,19 +233,73 @@ impl Stand<'_> {
                 return Ok(engine.expect("it has lived"));
             }
             self.cut_short += 1;
+            if let Some(engine) = &engine {
+                self.durable_orders = self.durable_orders.max(engine.durable_commands());
+            }
             drop(engine);
             let opens_until = plan.lives.get(number + 1).and_then(|next| next.opens_until);
             engine = self.go_on(life, ended, opens_until)?;
         }
         let mut engine = engine.expect("nothing keeps the last one from opening");
+        if let Some(ended) = self.give_orders(&mut engine, &plan.orders)? {
+            return match ended {
+                Ended::Finished => Ok(engine),
+                other => Err(format!("the last process has ended otherwise: {other:?}")),
+            };
+        }
+        self.release(&mut engine);
         match self.advance(&mut engine, Instant::FAR, u64::MAX)? {
             Some(Ended::Finished) => Ok(engine),
             other => Err(format!("the last process has ended otherwise: {other:?}")),
         }
     }
 
+    /// Gives commands to a process, each after its wait. Returns how it has ended, if it did.
+    fn give_orders(
+        &mut self,
+        engine: &mut Engine,
+        orders: &[(Duration, Command)],
+    ) -> Result<Option<Ended>, String> {
+        for (wait, command) in orders {
+            let until = self.world.at() + *wait;
+            if let Some(ended) = self.advance(engine, until, u64::MAX)? {
+                return Ok(Some(ended));
+            }
+            self.give(engine, command.clone());
+        }
+        Ok(None)
+    }
+
+    /// Gives a command to a process, and reports it to the judge if it is carried out.
+    fn give(&mut self, engine: &mut Engine, command: Command) {
+        let order = Order { by: "the operator".to_owned(), command };
+        if self.sabotage == Sabotage::Deaf {
+            return self.judge.borrow_mut().command(self.world.at(), 0, &order.command);
+        }
+        if let Reply::Done { number, .. } = engine.command(self.world.now(), &order) {
+            self.judge.borrow_mut().command(self.world.at(), number, &order.command);
+            self.given.push((number, order.command));
+        }
+    }
+
+    /// Ends all pauses, so that the crawl can finish.
+    fn release(&mut self, engine: &mut Engine) {
+        let paused: Vec<Target> = self
+            .given
+            .iter()
+            .filter_map(|(_, command)| match command {
+                Command::Pause { target } => Some(target.clone()),
+                _ => None,
+            })
+            .collect();
+        paused.into_iter().for_each(|target| self.give(engine, Command::Resume { target }));
+    }
+
     /// Runs one process until its plan ends it or the crawl is finished.
     fn live(&mut self, engine: &mut Engine, life: &Life) -> Result<Ended, String> {
+        if let Some(ended) = self.give_orders(engine, &life.orders)? {
+            return Ok(ended);
+        }
         let begun = self.world.figures().replies;
         if let Some(trouble) = &life.trouble {
             let half = begun + life.replies / 2;
@@ -330,6 +393,10 @@ impl Stand<'_> {
             },
             None => self.carried.take().expect("somebody lived before"),
         };
+        let durable_orders = self.durable_orders;
+        let later = self.given.iter().filter(|(number, _)| *number > durable_orders);
+        let later: Vec<Command> = later.map(|(_, command)| command.clone()).collect();
+        self.judge.borrow_mut().keep_commands(durable_orders, &later);
         let Carried { mut end, durable, mut kept } = left;
         if life.power {
             self.disk.lose_power(life.seed + 2);

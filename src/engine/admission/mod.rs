@@ -24,11 +24,10 @@ use crate::ground::disk::Disk;
 use crate::ground::quality::Quality;
 use crate::ground::stats::Stage;
 use crate::rating::Rating;
-use crate::seeds::Seed;
 use crate::seen::Seen;
 use crate::url::key::KeyRules;
 use crate::url::scope::Scope;
-use crate::url::{Fingerprint, Fingerprinter, UrlRef};
+use crate::url::{Fingerprint, Fingerprinter, Url, UrlRef};
 use domains::Domains;
 use rescope::Rescope;
 use seed_redirects::SeedRedirects;
@@ -64,13 +63,12 @@ impl Admission {
     ///
     /// # Errors
     /// The scope contradicts itself, or the trace can't be begun.
-    pub(super) fn new(
+    pub(super) fn new<'a>(
         settings: &Settings,
-        seeds: &[Seed],
+        seeds: impl Iterator<Item = &'a Url>,
         disk: &mut dyn Disk,
     ) -> Result<Self, Error> {
-        let seeds: Vec<_> = seeds.iter().map(|seed| seed.url.clone()).collect();
-        let scope = Scope::new(settings.scope.clone(), &seeds).map_err(Error::Scope)?;
+        let scope = Scope::new(settings.scope.clone(), seeds).map_err(Error::Scope)?;
         let fingerprinter = Fingerprinter::new(settings.fingerprint_key);
         let trace = settings.trace.then(|| Trace::begin(fingerprinter, disk)).transpose();
         Ok(Self {
@@ -121,6 +119,11 @@ impl Admission {
     /// Returns the scope, which URLs must be in.
     pub(super) fn scope(&self) -> &Scope {
         &self.scope
+    }
+
+    /// Extends the scope by what a seed implies.
+    pub(super) fn add_seed(&mut self, seed: UrlRef<'_>) {
+        self.scope.add_seed(seed);
     }
 
     /// Returns the record of which scope the queued URLs were checked against.

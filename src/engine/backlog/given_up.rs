@@ -1,4 +1,5 @@
-//! URLs of servers that were given up: they are kept on disk, so that they can be queued again.
+//! URLs that are kept on disk outside the queues, so that they can be queued again: those of
+//! servers that were given up, and those whose prefix is paused.
 //!
 //! Such a URL has its line in the crawl log and its final outcome. In addition it is appended to a
 //! segment, as it was found. So is a URL that may not be fetched because its server's robots.txt
@@ -6,10 +7,14 @@
 //! reinstates the servers and queues the URLs of the segments, some in each turn. URLs that are
 //! given up meanwhile go to a new segment.
 //!
+//! A second [`GivenUp`], the *shelf*, holds URLs that left their queues while an order paused their
+//! prefix. They have no line in the crawl log yet. When a prefix is resumed, all of the shelf is
+//! queued again, and what is still paused returns to the shelf.
+//!
 //! ```text
-//! file   state/given-up/segment-N: the opening frame, then URLs
+//! file   state/given-up/segment-N, state/paused/segment-N: the opening frame, then URLs
 //! URL    kind 1: see `engine::admission` (letter, hops, depth, URL, the page it was found on)
-//! mark   kind 7 of a snapshot: what a revival has still to do
+//! mark   kinds 7 and 10 of a snapshot: what a revival has still to do
 //!        next server varint | last segment varint | segment varint, offset varint
 //! ```
 //!
@@ -29,6 +34,8 @@ const URL: u8 = 1;
 const LIMITS: Limits = Limits { segment_bytes: 64 << 20, write_bytes: 64 << 10 };
 /// The folder of all segments, relative to the job directory.
 pub(in crate::engine) const FOLDER: &str = "state/given-up";
+/// The folder of the segments with paused URLs, relative to the job directory.
+pub(in crate::engine) const SHELF_FOLDER: &str = "state/paused";
 
 /// The URLs of given-up servers on disk, and the progress of a revival.
 #[derive(Debug)]
@@ -59,8 +66,8 @@ struct Revival {
 }
 
 impl GivenUp {
-    pub(in crate::engine) fn new(crawl: Option<u64>) -> Self {
-        let segments = |crawl| Segments::new(FOLDER, Role::GivenUp, crawl, LIMITS);
+    pub(in crate::engine) fn new(folder: &'static str, crawl: Option<u64>) -> Self {
+        let segments = |crawl| Segments::new(folder, Role::GivenUp, crawl, LIMITS);
         let log = crawl.map(|crawl| Log { crawl, segments: segments(crawl) });
         Self { log, revival: None }
     }
@@ -245,11 +252,11 @@ mod tests {
     fn each_url_comes_back_once() {
         for restart_after in 0..12 {
             let mut disk = Memory::default();
-            let mut urls = GivenUp::new(Some(CRAWL));
+            let mut urls = GivenUp::new(FOLDER, Some(CRAWL));
             (0..5).for_each(|number| add(&mut urls, number));
             let Mark { state, files } = urls.mark(&mut disk).expect("there is room");
             assert_eq!((files.len(), state.len()), (1, 0));
-            let mut urls = GivenUp::new(Some(CRAWL));
+            let mut urls = GivenUp::new(FOLDER, Some(CRAWL));
             urls.restore_files(&files, &mut disk).expect("just written");
             (5..10).for_each(|number| add(&mut urls, number));
             urls.begin();
@@ -257,7 +264,7 @@ mod tests {
             for turn in 0.. {
                 if turn == restart_after {
                     let Mark { state, files } = urls.mark(&mut disk).expect("there is room");
-                    urls = GivenUp::new(Some(CRAWL));
+                    urls = GivenUp::new(FOLDER, Some(CRAWL));
                     urls.restore_files(&files, &mut disk).expect("just written");
                     if !state.is_empty() {
                         urls.restore_mark(&state).expect("just written");
@@ -279,7 +286,7 @@ mod tests {
     #[test]
     fn segments_go_when_they_were_read_and_no_checkpoint_names_them() {
         let mut disk = Memory::default();
-        let mut urls = GivenUp::new(Some(CRAWL));
+        let mut urls = GivenUp::new(FOLDER, Some(CRAWL));
         add(&mut urls, 1);
         urls.mark(&mut disk).expect("there is room");
         urls.begin();

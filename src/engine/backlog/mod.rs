@@ -19,6 +19,8 @@ mod given_up;
 
 use crate::frontier::{self, Added, Frontier, Key, ServerId, Visit};
 use crate::ground::codec::{Put, Short, Take};
+use crate::ground::disk::{self, Disk};
+use crate::ground::frame;
 use crate::ground::map::Map;
 use crate::ground::quality::Quality;
 use crate::ground::time::{Instant, Now};
@@ -26,8 +28,8 @@ use std::collections::hash_map::Entry;
 use std::ops::{Deref, DerefMut, Range};
 use std::rc::Rc;
 
-pub(super) use given_up::FOLDER as GIVEN_UP_FOLDER;
 use given_up::GivenUp;
+pub(super) use given_up::{FOLDER as GIVEN_UP_FOLDER, SHELF_FOLDER};
 
 /// The target of every server's robots.txt.
 pub(super) const ROBOTS_TXT: &str = "/robots.txt";
@@ -251,6 +253,8 @@ pub enum Queued {
 pub struct Backlog {
     frontier: Frontier,
     given_up: GivenUp,
+    /// URLs that left their queues while an order paused their prefix.
+    shelf: GivenUp,
     /// The candidate of each server under visit: its next URL, which was taken from the queue.
     candidates: Map<ServerId, Item>,
     /// A scratch buffer for payloads.
@@ -261,8 +265,13 @@ impl Backlog {
     /// Returns an empty backlog. URLs of servers that are given up are kept if `crawl` is the
     /// number of a crawl that keeps its state.
     pub fn new(settings: &frontier::Settings, crawl: Option<u64>) -> Self {
-        let (frontier, given_up) = (Frontier::new(settings_of(settings)), GivenUp::new(crawl));
-        Self { frontier, given_up, candidates: Map::default(), payload: Vec::new() }
+        Self {
+            frontier: Frontier::new(settings_of(settings)),
+            given_up: GivenUp::new(GIVEN_UP_FOLDER, crawl),
+            shelf: GivenUp::new(SHELF_FOLDER, crawl),
+            candidates: Map::default(),
+            payload: Vec::new(),
+        }
     }
 
     /// Replaces the frontier by that of an earlier run.
@@ -278,6 +287,52 @@ impl Backlog {
     /// Returns the URLs on disk whose servers were given up.
     pub(super) fn given_up_log(&self) -> &GivenUp {
         &self.given_up
+    }
+
+    /// Returns the URLs on disk whose prefix is paused, for changes.
+    pub(super) fn shelf_mut(&mut self) -> &mut GivenUp {
+        &mut self.shelf
+    }
+
+    /// Returns the URLs on disk whose prefix is paused.
+    pub(super) fn shelf(&self) -> &GivenUp {
+        &self.shelf
+    }
+
+    /// Restores the segments of URLs that are kept outside the queues. `files` are those that the
+    /// checkpoint of an earlier run names.
+    ///
+    /// # Errors
+    /// A segment can't be read.
+    pub(super) fn restore_segments(
+        &mut self,
+        files: &[(String, u64)],
+        disk: &mut dyn Disk,
+    ) -> Result<(), frame::Error> {
+        self.given_up.restore_files(files, disk)?;
+        self.shelf.restore_files(files, disk)
+    }
+
+    /// Appends the buffered URLs that are kept outside the queues to the disk: all of them, or only
+    /// if they are enough for an append.
+    ///
+    /// # Errors
+    /// The disk reports an error. No bytes are lost, and the call may be repeated.
+    pub(super) fn write_segments(
+        &mut self,
+        is_all: bool,
+        disk: &mut dyn Disk,
+    ) -> Result<(), disk::Error> {
+        self.given_up.write(is_all, disk)?;
+        self.shelf.write(is_all, disk)
+    }
+
+    /// Called when a checkpoint is durable. Returns the names of segments that are no longer
+    /// needed.
+    pub(super) fn segments_on_durable(&mut self) -> Vec<String> {
+        let mut names = self.given_up.on_durable();
+        names.extend(self.shelf.on_durable());
+        names
     }
 
     /// Queues a URL at a server. Returns whether it was queued.

@@ -17,6 +17,7 @@
 //!   1  counters of the crawl, JSON
 //!   2  the seen test's own state       3  the frontier's own state
 //!   7  a revival in progress           see engine::backlog::given_up
+//!   10 the same of paused URLs
 //!   6  what was learnt of qualities    see rating::inlinks, rating::opic
 //!   9  a redirect that joined the scope   see engine::admission
 //!   4  a capture not yet read back     key u64, hash of its URL u64, its place in the archive,
@@ -35,7 +36,7 @@ pub(super) mod manifest;
 pub use job::{StateDone, StateJob};
 
 use super::Engine;
-use super::backlog::{GIVEN_UP_FOLDER, Item, Purpose};
+use super::backlog::{GIVEN_UP_FOLDER, Item, Purpose, SHELF_FOLDER};
 use super::contract::{Action, Job};
 use super::robots::FOLDER as ROBOTS_FOLDER;
 use crate::frontier::ServerId;
@@ -60,6 +61,7 @@ pub(super) const RATING: u8 = 6;
 pub(super) const GIVEN_UP: u8 = 7;
 pub(super) const HELD: u8 = 8;
 pub(super) const JOINED: u8 = 9;
+pub(super) const SHELF: u8 = 10;
 
 /// The number of bytes of a snapshot after which a turn stops encoding more of it.
 const SLICE_BYTES: usize = 256 << 10;
@@ -74,6 +76,8 @@ pub(super) struct Checkpoints {
     period: Duration,
     /// When the next checkpoint is due.
     next: Instant,
+    /// Whether another checkpoint follows the one in progress at once.
+    again: bool,
     stage: Stage,
     /// The number of the checkpoint that was begun last.
     number: u64,
@@ -175,6 +179,14 @@ impl Engine {
         }
     }
 
+    /// Makes a checkpoint due now. It begins in this turn, or after the one in progress.
+    pub(super) fn want_checkpoint_soon(&mut self) {
+        if let Some(own) = &mut self.checkpoints {
+            own.next = self.turn.at();
+            own.again = !own.is_idle();
+        }
+    }
+
     /// Starts a checkpoint as soon as it is possible.
     pub(super) fn want_checkpoint(&mut self) {
         if let Some(checkpoints) = &mut self.checkpoints {
@@ -217,7 +229,7 @@ impl Engine {
         let disk = self.storage.disk();
         let flushed =
             self.admission.seen_mut().write(disk).and_then(|()| self.backlog.write(true, disk));
-        let flushed = flushed.and_then(|()| self.backlog.given_up_mut().write(true, disk));
+        let flushed = flushed.and_then(|()| self.backlog.write_segments(true, disk));
         if let Err(error) = flushed {
             return self.on_disk_error(error);
         }
@@ -225,9 +237,11 @@ impl Engine {
         let disk = self.storage.disk();
         self.backlog.begin_snapshot(flights, self.turn.now());
         let marks = self.admission.seen_mut().mark(disk).and_then(|seen| {
-            Ok((seen, self.backlog.mark(disk)?, self.backlog.given_up_mut().mark(disk)?))
+            let frontier = self.backlog.mark(disk)?;
+            let given_up = self.backlog.given_up_mut().mark(disk)?;
+            Ok((seen, frontier, given_up, self.backlog.shelf_mut().mark(disk)?))
         });
-        let (seen, frontier, given_up) = match marks {
+        let (seen, frontier, given_up, shelf) = match marks {
             Ok(marks) => marks,
             Err(error) => return self.storage.fail(error),
         };
@@ -249,7 +263,7 @@ impl Engine {
             archive_offset: archive.offset,
             snapshot: Some(name.clone()),
             scope: self.admission.rescope().mark(),
-            files: [seen.files, frontier.files, given_up.files].concat(),
+            files: [&*seen.files, &frontier.files, &given_up.files, &shelf.files].concat(),
         };
         let mut tail = Tail::new(name, 0);
         let out = &mut tail.pending;
@@ -258,8 +272,9 @@ impl Engine {
         frame::push(COUNTS, &counts, out);
         frame::push(SEEN, &seen.state, out);
         frame::push(FRONTIER, &frontier.state, out);
-        if !given_up.state.is_empty() {
-            frame::push(GIVEN_UP, &given_up.state, out);
+        let marks = [(GIVEN_UP, &given_up), (SHELF, &shelf)];
+        for (kind, mark) in marks.into_iter().filter(|(_, mark)| !mark.state.is_empty()) {
+            frame::push(kind, &mark.state, out);
         }
         self.admission.rating().encode(&mut |piece| frame::push(RATING, piece, out));
         self.admission.seed_redirects().encode(&mut |piece| frame::push(JOINED, piece, out));
@@ -411,7 +426,8 @@ impl Engine {
         }
         let Some(own) = &mut self.checkpoints else { return };
         own.stage = Stage::Idle;
-        own.next = self.turn.at() + own.period;
+        let wait = if std::mem::take(&mut own.again) { Duration::ZERO } else { own.period };
+        own.next = self.turn.at() + wait;
         let name = format!("state/snapshot-{}", own.number);
         if let Err(error) = done.result {
             own.stale.push(name);
@@ -423,7 +439,7 @@ impl Engine {
         names.extend(self.admission.seen_mut().on_durable());
         names.extend(self.backlog.on_durable());
         names.extend(self.robots.cache().on_durable());
-        names.extend(self.backlog.given_up_mut().on_durable());
+        names.extend(self.backlog.segments_on_durable());
         log::debug!("checkpoint {} is on disk", own.number);
         self.archive.store_mut().release(own.releases);
         self.counts.checkpoints += 1;
@@ -447,8 +463,8 @@ fn push_held(held: &[(Fingerprint, Vec<u8>)], out: &mut Vec<u8>) {
 
 /// Removes the files under `state/` that an earlier run left and the checkpoint doesn't name.
 pub(super) fn remove_strays(found: &Manifest, disk: &mut dyn Disk) -> Result<(), disk::Error> {
-    let folders = ["state", "state/seen", "state/frontier", ROBOTS_FOLDER, GIVEN_UP_FOLDER];
-    for folder in folders {
+    let kept = [ROBOTS_FOLDER, GIVEN_UP_FOLDER, SHELF_FOLDER];
+    for folder in ["state", "state/seen", "state/frontier"].into_iter().chain(kept) {
         for name in disk.list(folder)? {
             let path = format!("{folder}/{name}");
             if path != manifest::NAME && found.bytes_of(&path).is_none() {

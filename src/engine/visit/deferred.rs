@@ -81,7 +81,8 @@ impl Engine {
 
     fn resume_visit(&mut self) -> bool {
         // If the crawl stops or pauses, no queue is examined, so no budget is needed.
-        let is_idle = self.is_stopping() || self.storage.is_paused();
+        let is_paused = self.storage.is_paused() || self.visits.orders.pauses_all();
+        let is_idle = self.is_stopping() || is_paused;
         if !is_idle && self.turn.is_spent(Work::Rules) {
             return false;
         }

@@ -14,6 +14,7 @@
 //! Cost: that of the frontier, and a look-up of the name in a cache.
 
 mod deferred;
+mod orders;
 mod outage;
 
 use super::Engine;
@@ -27,10 +28,15 @@ use super::settings::Settings;
 use super::wire::OpenVisit;
 use crate::dns::{self, Names};
 use crate::frontier::{Retirement, ServerId, Visit};
+use crate::ground::disk::Disk;
 use crate::ground::quality::Quality;
 use crate::ground::stats::Stage;
 use crate::ground::time::Instant;
+use crate::url::Url;
 use deferred::Deferred;
+pub(super) use orders::BadLog;
+pub use orders::{CommandsDone, CommandsJob};
+use orders::{Hold, Orders};
 use outage::Outage;
 use smallvec::SmallVec;
 use std::net::IpAddr;
@@ -41,12 +47,40 @@ pub(super) struct Visits {
     names: Names,
     deferred: Deferred,
     outage: Outage,
+    orders: Orders,
 }
 
 impl Visits {
     pub(super) fn new(settings: &Settings) -> Self {
         let names = Names::new(settings.names.clone());
-        Self { names, deferred: Deferred::default(), outage: Outage::new(&settings.retries) }
+        Self {
+            names,
+            deferred: Deferred::default(),
+            outage: Outage::new(&settings.retries),
+            orders: Orders::default(),
+        }
+    }
+
+    /// Returns the operator's commands that are in force.
+    pub(super) fn orders(&self) -> &Orders {
+        &self.orders
+    }
+
+    /// Returns the operator's commands that are in force, for changes.
+    pub(super) fn orders_mut(&mut self) -> &mut Orders {
+        &mut self.orders
+    }
+
+    /// Puts the operator's commands of earlier runs in force. Returns the seeds that they added.
+    ///
+    /// # Errors
+    /// The log of commands can't be read.
+    pub(super) fn restore_orders(
+        &mut self,
+        disk: &mut dyn Disk,
+        now: Instant,
+    ) -> Result<Vec<Url>, BadLog> {
+        self.orders.restore(disk, now)
     }
 
     /// Returns whether a visit waits for a DNS look-up.
@@ -112,6 +146,7 @@ impl Engine {
     fn has_slots(&self) -> bool {
         !self.is_stopping()
             && !self.storage.is_paused()
+            && !self.visits.orders.pauses_all()
             && !self.archive.replays().is_active()
             && !self.wire.is_over()
             && self.wire.conns().busy() < self.settings.connections.open_max
@@ -133,8 +168,15 @@ impl Engine {
     }
 
     pub(super) fn begin_visit(&mut self, id: ServerId) {
+        let address = self.sites.get(id).conn().map(|slot| self.wire.conn(slot).peer.address.ip());
+        if let Some(hold) = self.held_by(id, address) {
+            return self.obey_hold(id, hold);
+        }
         if !self.drop_disallowed(id) {
             return self.begin_later(id);
+        }
+        if self.held_url(id).is_some() {
+            return self.obey_hold(id, Hold::Paused);
         }
         self.visits.outage.note_visit(self.turn.at());
         if self.archive.replays().is_active() || !self.backlog.has_next(id) {
@@ -171,6 +213,16 @@ impl Engine {
         if addresses.is_empty() {
             return self.visit_failed(id, None, Outcome::ForbiddenAddress);
         }
+        // An order may have arrived while the name was looked up.
+        let mut hold = self.held_by(id, None);
+        addresses.retain(|address| {
+            let own = self.held_by(id, Some(*address));
+            hold = hold.or(own);
+            own.is_none()
+        });
+        if let Some(hold) = hold.filter(|_| addresses.is_empty()) {
+            return self.obey_hold(id, hold);
+        }
         let first = addresses.remove(0);
         self.connect(id, first, addresses, None);
     }
@@ -197,6 +249,7 @@ impl Engine {
             RobotsStatus::Pending => Next::Nothing,
             RobotsStatus::Known if !self.drop_disallowed(id) => Next::Later,
             RobotsStatus::Known if self.retry_due(id).is_some() => Next::Nothing,
+            RobotsStatus::Known if self.held_url(id).is_some() => Next::Nothing,
             RobotsStatus::Known => {
                 let item = self.backlog.take(id);
                 if item.as_ref().is_some_and(|item| item.tries > 0) {
@@ -226,8 +279,7 @@ impl Engine {
             if self.turn.left(Work::Rules) <= floor {
                 return false;
             }
-            if self.drop_stray_hop(id) || self.claim_capture_at_head(id) {
-                self.turn.charge(Work::Reread, DROP_UNITS);
+            if self.drop_without_request(id) || self.shelve_paused(id) {
                 continue;
             }
             let Some(outcome) = self.refusal(id, obeys) else { break };
@@ -238,6 +290,16 @@ impl Engine {
             self.drop_unsent(id, &item, outcome);
         }
         true
+    }
+
+    /// Drops the URL at the head of a queue if it needs neither a request nor an outcome: a stray
+    /// hop, or a URL whose reply is in the archive. Returns whether it was dropped.
+    fn drop_without_request(&mut self, id: ServerId) -> bool {
+        let is_dropped = self.drop_stray_hop(id) || self.claim_capture_at_head(id);
+        if is_dropped {
+            self.turn.charge(Work::Reread, DROP_UNITS);
+        }
+        is_dropped
     }
 
     /// Drops the URL at the head of a queue if it is a hop that a checkpoint restored without its
@@ -254,6 +316,9 @@ impl Engine {
     /// Returns the outcome of the URL at the head of a queue if it may not be requested, else
     /// `None`.
     fn refusal(&mut self, id: ServerId, obeys: bool) -> Option<Outcome> {
+        if self.held_url(id) == Some(Hold::Blocked) {
+            return Some(Outcome::Blocked);
+        }
         if self.admission.rescope().is_due() {
             let item = self.backlog.peek(id)?.clone();
             if let Some(outcome) = self.left_scope(id, &item) {
@@ -298,6 +363,11 @@ impl Engine {
             self.backlog.snooze(id, until, now);
         } else if let Some(until) = retry_due {
             self.backlog.snooze(id, until, now);
+            due = due.max(until);
+        }
+        if visit.requests > 0
+            && let Some(until) = self.slow_down(id)
+        {
             due = due.max(until);
         }
         self.retire_if_due(id);

@@ -37,6 +37,7 @@ impl Engine {
     ) {
         let now = self.turn.at();
         if self.is_stopping()
+            || self.forbids_request(id, ip)
             || !self.backlog.bind(id, ip, now)
             || !self.make_room()
             || !self.backlog.begin(id, failed.is_none(), now)
@@ -136,6 +137,7 @@ impl Engine {
             && !self.is_stopping()
             && !self.storage.is_paused()
             && self.may_ask()
+            && !self.forbids_request(conn.server, conn.peer.address.ip())
             // While the pool exceeds its budget, no request is added to those in flight.
             && (conn.flight.is_empty() || !self.wire.pool.is_over())
             && conn.pipeline.room(&site.learnt, &self.settings.pipeline, left) > 0
@@ -208,6 +210,9 @@ impl Engine {
     /// Returns the number of requests that the visit on a connection may still make.
     pub(in crate::engine) fn burst_left(&self, slot: u32) -> u32 {
         let conn = self.wire.conn(slot);
+        if let Some(most) = self.slowed_burst(conn.server) {
+            return most.saturating_sub(conn.visit.tally.requests);
+        }
         match self.backlog.burst(conn.server) {
             Burst::Requests(most) => most.saturating_sub(conn.visit.tally.requests),
             Burst::Server => u32::MAX,

@@ -89,6 +89,7 @@ impl History {
             Action::Work(Job::State(_)) => self.number(1),
             Action::Work(Job::Seen(_)) => self.number(2),
             Action::Work(Job::Frontier(_)) => self.number(3),
+            Action::Work(Job::Commands(_)) => self.number(4),
         }
     }
 

@@ -26,6 +26,7 @@
 //! | `kept` | what a sync has reported as durable is in the archive after a crash |
 //! | `memory` | buffered replies take no more memory than allowed |
 //! | `order` | the ready server with the best rank goes first, by the policies' formulas |
+//! | `orders` | nothing is requested that a command pauses or blocks, or sooner than it allows |
 //! | `turn` | no turn does more work than its budgets, plus the steps already begun |
 //!
 //! A crawl may consist of several processes, one after the other: see [`Judge::restart`]. The
@@ -39,6 +40,7 @@ mod batch;
 mod begun;
 mod hops;
 mod laws;
+mod orders;
 mod traits;
 
 use super::{Observation, View};
@@ -51,6 +53,7 @@ use batch::{Batch, Compared};
 use begun::Begun;
 use hops::Hops;
 pub use laws::{Complete, Laws};
+use orders::Orders;
 use std::collections::VecDeque;
 use std::fmt;
 use std::time::Duration;
@@ -100,10 +103,9 @@ pub struct Judge {
     /// Whether the crawler's disk is full.
     is_full: bool,
     asked: Map<Place, u32>,
-    /// The number of processes of the crawl before this one.
-    process: u32,
-    /// When this process began, if the previous one was killed; else `None`.
-    killed: Option<Instant>,
+    process: Process,
+    /// The operator's commands.
+    orders: Orders,
     broken: Vec<Violation>,
 }
 
@@ -136,6 +138,15 @@ struct Line {
     batch: Batch,
     requests: u32,
     has_served: bool,
+}
+
+/// The current process of the crawl.
+#[derive(Debug, Default)]
+struct Process {
+    /// The number of processes before this one.
+    number: u32,
+    /// When this process began, if the previous one was killed; else `None`.
+    killed: Option<Instant>,
 }
 
 /// A server, as observed.
@@ -192,8 +203,8 @@ impl Judge {
             doubtful: Set::default(),
             is_full: false,
             asked: Map::default(),
-            process: 0,
-            killed: None,
+            process: Process::default(),
+            orders: Orders::of(web),
             broken: Vec::new(),
         }
     }
@@ -220,6 +231,8 @@ impl Judge {
                 if !self.compares(*conn, *host, *place) {
                     self.judge_request(at, *place, *unanswered, path, &named);
                 }
+                let sent = self.conns.get(conn).and_then(|line| line.sent.front()).copied();
+                self.judge_orders(sent.unwrap_or(at), *host, path, &named);
                 self.judge_rest(at, *conn, *host, &named);
                 if let Some(line) = self.conns.get_mut(conn) {
                     line.open.push(*place);
@@ -274,10 +287,10 @@ impl Judge {
     ///
     /// From here on, what is not in the archive counts as never answered and must be requested.
     pub fn restart(&mut self, at: Instant, end: End, archive: Option<(&Captures, &Captures)>) {
-        self.process += 1;
+        self.process.number += 1;
         self.begun = Begun::default();
         self.hops.restart();
-        self.killed = (end == End::Killed).then_some(at);
+        self.process.killed = (end == End::Killed).then_some(at);
         self.hosts.values_mut().for_each(|watched| watched.attempted = None);
         if end != End::Stopped {
             self.asked.clear();
@@ -334,7 +347,7 @@ impl Judge {
             Complete::Unless => leaves_nothing(engine),
             Complete::Never => false,
         };
-        if is_finished && must_have_all {
+        if is_finished && must_have_all && !self.orders.has_blocked {
             let has =
                 |place: &Place| self.answered.contains(place) || self.doubtful.contains(place);
             let missing = self.wanted.iter().filter(|place| !has(place));
@@ -347,7 +360,7 @@ impl Judge {
         }
         self.judge_turns(engine, at);
         // A later process has counted only its own part.
-        if self.process == 0 {
+        if self.process.number == 0 {
             self.judge_records(engine, at);
         }
         if self.broken.is_empty() { Ok(()) } else { Err(self.broken) }
@@ -430,7 +443,7 @@ impl Judge {
             _ => self.laws.tries_max,
         };
         // The end of a process may interrupt one try.
-        if *asked > most + self.process + self.hops.more(place) {
+        if *asked > most + self.process.number + self.hops.more(place) {
             let how = format!("{named} is asked for the {asked}th time");
             self.report("tries", at, how);
         }
@@ -450,7 +463,7 @@ impl Judge {
         if let Some(rest) = watched.crawl_delay.filter(|rest| kept < *rest) {
             owed = Some(("crawl-delay", format!("{named} after {kept:?} of {rest:?}")));
         }
-        if let Some(born) = self.killed.filter(|_| watched.process < self.process) {
+        if let Some(born) = self.process.killed.filter(|_| watched.process < self.process.number) {
             let since = sent.since(born);
             let rest = self.laws.longest_rest();
             let how = || ("restart", format!("{named} {since:?} after a crash, not {rest:?}"));
@@ -487,7 +500,7 @@ impl Judge {
         watched.paced = watched.paced.max(sent) + self.laws.delay;
         watched.began = began;
         watched.requests += 1;
-        watched.process = self.process;
+        watched.process = self.process.number;
         if let Some((law, how)) = owed {
             self.report(law, at, how);
         }
@@ -536,7 +549,7 @@ impl Judge {
     fn closed(&mut self, at: Instant, conn: ConnId) {
         let Some(mut line) = self.conns.remove(&conn) else { return };
         let watched = self.hosts.entry(line.host).or_default();
-        let batches = self.laws.probation * (self.process + 1);
+        let batches = self.laws.probation * (self.process.number + 1);
         let on_probation = watched.compared.on_probation(batches);
         if watched.line == Some(conn) {
             watched.line = None;

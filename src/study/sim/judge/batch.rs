@@ -127,7 +127,7 @@ impl Judge {
     /// Whether a request repeats another one to compare the replies of its batch.
     pub(super) fn compares(&mut self, conn: ConnId, host: u32, place: Option<Place>) -> bool {
         let watched = self.hosts.entry(host).or_default();
-        let most = self.laws.probation * (self.process + 1);
+        let most = self.laws.probation * (self.process.number + 1);
         let line = self.conns.entry(conn).or_default();
         let is_idle = line.open.is_empty();
         let on_probation = watched.compared.on_probation(most);
