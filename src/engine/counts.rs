@@ -66,6 +66,8 @@ pub struct Counts {
     pub put_back: u64,
     /// Servers to which requests are no longer pipelined, because their replies didn't match.
     pub unmatched: u64,
+    /// Fetches that failed, each try counted: without a reply that could be used.
+    pub failed: u64,
     /// Second and later tries of a URL.
     pub retries: u64,
     /// Servers given up.
@@ -200,6 +202,7 @@ impl Losses {
 impl Counts {
     pub(super) fn outcome(&mut self, outcome: Outcome) {
         *self.outcomes.entry(outcome.name().into()).or_default() += 1;
+        self.failed += u64::from(outcome.is_failed_fetch());
         if let Some(status) = outcome.status() {
             *self.statuses.entry(status).or_default() += 1;
         }
@@ -208,6 +211,7 @@ impl Counts {
     /// Subtracts one from the count of an outcome, because the URL is fetched again.
     pub(super) fn uncount(&mut self, outcome: Outcome) {
         self.outcomes.entry(outcome.name().into()).and_modify(|count| *count -= 1);
+        self.failed = self.failed.saturating_sub(u64::from(outcome.is_failed_fetch()));
         if let Some(status) = outcome.status() {
             self.statuses.entry(status).and_modify(|count| *count -= 1);
         }

@@ -7,8 +7,8 @@
 //! A turn has three budgets of equal size, so that no kind of work can starve the others: *intake*
 //! pays for bytes that come off sockets and go to the archive; *pages* pays for decoding, scanning
 //! and joining the links of pages; *queues* pays for what happens to URLs: admitting and dropping
-//! them, matching them with robots.txt rules, and reading their replies back from the archive when
-//! a crawl resumes.
+//! them, matching them with robots.txt rules, reading their replies back from the archive when a
+//! crawl resumes, and counting what servers wait for.
 //!
 //! Law: a turn never takes more than [`Ledger::units_max`] from a budget, which is the budget plus
 //! one step that began when little of it was left. A step costs at most [`STEP_UNITS`]. Archiving a
@@ -54,10 +54,12 @@ pub enum Work {
     Admitted,
     /// Looking up whether the target of a redirect is a known URL: keys and bytes compared.
     Lookups,
+    /// Servers examined by the census of what servers wait for.
+    Census,
 }
 
 /// For each kind of work, in the order of [`Work`]: its name in the summary, and its budget.
-const KINDS: [(Work, &str, Budget); 13] = [
+const KINDS: [(Work, &str, Budget); 14] = [
     (Work::Received, "received", Budget::Intake),
     (Work::Secured, "secured", Budget::Intake),
     (Work::Archived, "archived", Budget::Intake),
@@ -71,6 +73,7 @@ const KINDS: [(Work, &str, Budget); 13] = [
     (Work::Reread, "reread", Budget::Queues),
     (Work::Admitted, "admitted", Budget::Queues),
     (Work::Lookups, "lookups", Budget::Queues),
+    (Work::Census, "census", Budget::Queues),
 ];
 
 impl Work {

@@ -52,6 +52,7 @@ mod robots;
 pub mod seeds;
 mod shutdown;
 mod site;
+pub mod status;
 mod storage;
 mod turn;
 mod view;
@@ -345,6 +346,7 @@ impl Engine {
         }
         let action = self.turn.next_action();
         if action.is_none() {
+            self.work_census();
             self.turn.end();
         }
         action
@@ -396,6 +398,7 @@ impl Engine {
             self.storage.deadline(),
             self.visits.deadline().filter(|_| !self.is_stopping()),
             self.checkpoint_deadline(),
+            self.visits.census().deadline(),
         ];
         candidates.into_iter().flatten().min().map(|at| at.max(self.turn.at()))
     }

@@ -261,6 +261,13 @@ impl Outcome {
         )
     }
 
+    /// Returns whether a fetch was tried and brought no reply that could be used: by the codes of
+    /// the table, from a name that can't be resolved to a time-out.
+    pub fn is_failed_fetch(self) -> bool {
+        let is_failure = matches!(self.verdict().code, -5..=-1 | -5001);
+        is_failure && self != Self::BodyTooLarge
+    }
+
     /// Returns whether the reply timed out.
     pub(super) fn is_timeout(self) -> bool {
         let outcome = match self {

@@ -10,7 +10,9 @@
 use super::Engine;
 use super::checkpoint::Checkpoints;
 use super::contract::StopReason;
+use super::counts::Counts;
 use super::settings::{Limits, Settings};
+use super::status::LimitsLeft;
 use crate::ground::time::{Instant, Now};
 use crate::http::pipeline::Close;
 use std::time::Duration;
@@ -54,6 +56,16 @@ impl Shutdown {
             Stage::Crawling => self.time_up,
             Stage::Stopping(until) => Some(until),
             Stage::Closing | Stage::Settling | Stage::Saving | Stage::Finished => None,
+        }
+    }
+
+    /// Returns what is left until a limit is reached.
+    pub(super) fn left(&self, now: Instant, counts: &Counts) -> LimitsLeft {
+        let Limits { pages_max, bytes_max, .. } = self.limits;
+        LimitsLeft {
+            pages: pages_max.map(|most| most.saturating_sub(counts.pages)),
+            bytes: bytes_max.map(|most| most.saturating_sub(counts.received_bytes)),
+            seconds: self.time_up.map(|up| up.since(now).as_secs()),
         }
     }
 

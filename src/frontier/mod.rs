@@ -44,7 +44,7 @@ use queues::Queues;
 pub use queues::{Key, QueuesDone, QueuesJob};
 use scheduler::{Audited, Scheduler};
 pub use scheduler::{
-    Burst, Origin, Retirement, Server, ServerId, ServerState, Visit, Waiting, policy,
+    Burst, GroupKind, Origin, Retirement, Server, ServerId, ServerState, Visit, Waiting, policy,
 };
 use snapshot::Snapshot;
 use std::collections::VecDeque;

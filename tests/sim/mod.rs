@@ -2,6 +2,7 @@
 //! histories that repeat, a core that saturates.
 
 mod budget;
+mod census;
 mod outage;
 mod resume;
 mod stand;

@@ -13,6 +13,7 @@
 //! time, and is given up after too many failures in a row.
 //! Cost: that of the frontier, and a look-up of the name in a cache.
 
+pub(super) mod census;
 mod deferred;
 mod orders;
 mod outage;
@@ -33,6 +34,7 @@ use crate::ground::quality::Quality;
 use crate::ground::stats::Stage;
 use crate::ground::time::Instant;
 use crate::url::Url;
+use census::Census;
 use deferred::Deferred;
 pub(super) use orders::BadLog;
 pub use orders::{CommandsDone, CommandsJob};
@@ -48,6 +50,7 @@ pub(super) struct Visits {
     deferred: Deferred,
     outage: Outage,
     orders: Orders,
+    census: Census,
 }
 
 impl Visits {
@@ -58,6 +61,7 @@ impl Visits {
             deferred: Deferred::default(),
             outage: Outage::new(&settings.retries),
             orders: Orders::default(),
+            census: Census::default(),
         }
     }
 
@@ -81,6 +85,16 @@ impl Visits {
         now: Instant,
     ) -> Result<Vec<Url>, BadLog> {
         self.orders.restore(disk, now)
+    }
+
+    /// Returns the count of what servers wait for.
+    pub(super) fn census(&self) -> &Census {
+        &self.census
+    }
+
+    /// Returns the count of what servers wait for, to continue it.
+    pub(super) fn census_mut(&mut self) -> &mut Census {
+        &mut self.census
     }
 
     /// Returns whether a visit waits for a DNS look-up.

@@ -29,6 +29,7 @@ mod audit;
 mod groups;
 mod index;
 mod origins;
+mod outlook;
 pub mod policy;
 mod politeness;
 mod ready;

@@ -196,7 +196,7 @@ impl Estimates {
 
     /// Returns the T of the formulas: how long a visit of `pages` pages occupies a connection slot,
     /// in microseconds.
-    fn slot_us(&self, pages: u64, settings: &Settings) -> u64 {
+    pub(super) fn slot_us(&self, pages: u64, settings: &Settings) -> u64 {
         let (connect, response, allowance) = self.or_assumed(settings);
         let (connect, response) = (u64::from(connect), u64::from(response));
         let speedup = if allowance > 1 { u64::from(settings.speedup_milli.max(1)) } else { 1_000 };

@@ -109,6 +109,11 @@ impl Orders {
         self.rules.pauses_all()
     }
 
+    /// Returns whether a pause holds a server back that was about to be visited.
+    pub(in crate::engine) fn holds_back(&self, id: ServerId) -> bool {
+        self.held.contains(&id)
+    }
+
     /// Returns whether servers wait to be woken.
     pub(in crate::engine) fn has_waking(&self) -> bool {
         !self.waking.is_empty()

@@ -1,0 +1,235 @@
+//! The status of a running crawl: what it does, what its servers wait for, and when it may end.
+//!
+//! What is counted anyway is as of now; what servers wait for is as of the last census
+//! (`visit/census.rs`).
+
+use super::Engine;
+pub use super::visit::census::Wait;
+use crate::ground::time::{Instant, UnixTime};
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// The status of a crawl, as `sted status --json` prints it. Times are UTC.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Status {
+    /// The time of the status.
+    pub time: String,
+    /// The seconds since this run began.
+    pub elapsed_s: u64,
+    /// What the crawl as a whole does.
+    pub state: State,
+    /// The state in words: what the crawl waits for, and until when.
+    pub state_text: String,
+    /// The pages fetched in all runs.
+    pub pages: u64,
+    /// The pages a second, over the last ten to twenty seconds.
+    pub pages_per_s: f64,
+    /// The fetches that failed in all runs: no complete reply.
+    pub failed: u64,
+    /// The fetches that failed, a second.
+    pub failed_per_s: f64,
+    /// The requests sent in all runs.
+    pub requests: u64,
+    /// The bytes received in all runs.
+    pub received_bytes: u64,
+    /// The URLs that wait.
+    pub urls_waiting: u64,
+    /// The servers that are known.
+    pub servers_known: u64,
+    /// Open connections that a visit uses.
+    pub connections: usize,
+    /// Connections that are kept open between two visits.
+    pub parked: usize,
+    /// What is left until a limit of the configuration ends the crawl.
+    pub limits_left: LimitsLeft,
+    /// How long ago the servers were counted; `None` if they never were.
+    pub counted_s_ago: Option<f64>,
+    /// The servers with URLs.
+    pub servers_waiting: u64,
+    /// What these servers wait for; the class with most URLs first.
+    pub waiting: Vec<Waiting>,
+    /// The servers with most URLs, the largest first.
+    pub largest: Vec<Largest>,
+    /// When the crawl may end, if it can be estimated.
+    pub end: Option<End>,
+}
+
+/// What the crawl as a whole does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// It fetches, or its servers rest.
+    #[default]
+    Crawling,
+    /// It is ending.
+    Stopping,
+    /// It waits for space on the disk.
+    DiskFull,
+    /// It reads replies back from the archive after a kill.
+    ReadingBack,
+    /// The operator has paused it.
+    Paused,
+    /// No server can be reached.
+    Outage,
+    /// All servers rest after an unclean stop.
+    Resting,
+}
+
+/// What is left until a limit of the configuration ends the crawl; `None` without such a limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LimitsLeft {
+    /// Pages.
+    pub pages: Option<u64>,
+    /// Bytes received.
+    pub bytes: Option<u64>,
+    /// Seconds.
+    pub seconds: Option<u64>,
+}
+
+/// The servers that wait for the same thing.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Waiting {
+    /// What they wait for.
+    pub r#for: Wait,
+    /// The number of servers.
+    pub servers: u64,
+    /// The number of their URLs.
+    pub urls: u64,
+}
+
+/// A server with many URLs.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Largest {
+    /// Scheme, host and port.
+    pub server: String,
+    /// The number of its URLs.
+    pub urls: u64,
+    /// What it waits for.
+    pub r#for: Wait,
+    /// When the wait is over, if that is known.
+    pub due: Option<String>,
+}
+
+/// An estimate of the end of the crawl.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct End {
+    /// When the URLs that are known now may all be fetched.
+    pub at: String,
+    /// The seconds until then.
+    pub seconds: u64,
+    /// What the estimate rests on.
+    pub basis: String,
+}
+
+impl Engine {
+    /// Returns the status of the crawl.
+    pub fn status(&self) -> Status {
+        let (state, state_text) = self.state();
+        let (connections, parked) = self.connections();
+        let sample = self.visits.census().sample();
+        let now = self.sample();
+        let seconds = now.at.since(sample.at).as_secs_f64().max(1e-3);
+        let rate = |now: u64, before: u64| now.saturating_sub(before) as f64 / seconds;
+        let mut status = Status {
+            time: self.turn.unix().civil().to_seconds(),
+            elapsed_s: self.elapsed().as_secs(),
+            state,
+            state_text,
+            pages: self.counts.pages,
+            pages_per_s: rate(now.pages, sample.pages),
+            failed: self.counts.failed,
+            failed_per_s: rate(now.failed, sample.failed),
+            requests: self.counts.requests,
+            received_bytes: self.counts.received_bytes,
+            urls_waiting: self.backlog.urls() as u64,
+            servers_known: self.backlog.servers() as u64,
+            connections,
+            parked,
+            limits_left: self.shutdown.left(self.turn.at(), &self.counts),
+            counted_s_ago: None,
+            servers_waiting: 0,
+            waiting: Vec::new(),
+            largest: Vec::new(),
+            end: self.end_estimate(rate(now.settled, sample.settled)),
+        };
+        self.add_census(&mut status);
+        status
+    }
+
+    fn add_census(&self, status: &mut Status) {
+        let Some((at, tally)) = self.visits.census().last() else { return };
+        status.counted_s_ago = Some(self.turn.at().since(*at).as_secs_f64());
+        let classes = Wait::ALL.into_iter().zip(tally.classes).filter(|(_, one)| one.servers > 0);
+        for (wait, class) in classes {
+            let (servers, urls) = (class.servers, class.urls);
+            status.waiting.push(Waiting { r#for: wait, servers, urls });
+            if wait != Wait::GivenUp {
+                status.servers_waiting += servers;
+            }
+        }
+        status.waiting.sort_by_key(|class| std::cmp::Reverse((class.urls, class.servers)));
+        status.largest.extend(tally.largest.iter().map(|waiter| Largest {
+            server: self.backlog.origin(waiter.id.0).as_str().to_owned(),
+            urls: waiter.urls,
+            r#for: waiter.wait,
+            due: waiter.due.map(|due| self.time_at(due)),
+        }));
+    }
+
+    /// Returns what the crawl as a whole does, in one word and in a sentence.
+    fn state(&self) -> (State, String) {
+        if let Some(reason) = self.stop_reason() {
+            return (State::Stopping, format!("the crawl ends: {}", reason.text()));
+        }
+        if let Some(again) = self.storage.deadline() {
+            let text = format!("the disk is full; tries to write again at {}", self.time_at(again));
+            return (State::DiskFull, text);
+        }
+        if let Some((done, of)) = self.reread() {
+            let text = format!("reads back {done} of {of} replies from the archive");
+            return (State::ReadingBack, text);
+        }
+        if self.visits.orders().pauses_all() {
+            let text = "paused by the operator; `sted ctl JOB resume` ends it";
+            return (State::Paused, text.to_owned());
+        }
+        if let Some(silence) = self.outage() {
+            let since = self.turn.unix().before(silence).civil().to_seconds();
+            let text = format!("no server can be reached since {since}; a few are tried at a time");
+            return (State::Outage, text);
+        }
+        if let Some(until) = self.rests_until() {
+            let until = until.civil().to_seconds();
+            let text = format!("all servers rest after an unclean stop until {until}");
+            return (State::Resting, text);
+        }
+        (State::Crawling, "crawling".to_owned())
+    }
+
+    /// Estimates when the URLs that are known now are fetched: the later of when the server that
+    /// takes longest is done, and of when all are at the present rate.
+    fn end_estimate(&self, per_second: f64) -> Option<End> {
+        let (_, tally) = self.visits.census().last()?;
+        let (now, urls) = (self.turn.at(), self.backlog.urls());
+        let longest = tally.longest?;
+        let by_server = longest.ends.since(now);
+        let by_rate = Duration::try_from_secs_f64(urls as f64 / per_second).ok();
+        let (after, basis) = match by_rate {
+            Some(time) if time > by_server => {
+                (time, format!("{urls} URLs at the present rate of {per_second:.1} a second"))
+            }
+            _ => {
+                let origin = self.backlog.origin(longest.id).as_str();
+                (by_server, format!("the {} URLs of {origin}, at its rests", longest.urls))
+            }
+        };
+        Some(End { at: self.time_at(now + after), seconds: after.as_secs(), basis })
+    }
+
+    /// Returns the time on the wall clock of an instant.
+    fn time_at(&self, at: Instant) -> String {
+        let unix: UnixTime = self.turn.now().unix_of(at);
+        unix.civil().to_seconds()
+    }
+}
