@@ -64,8 +64,9 @@ check: ## check format, lints and documentation
 	$(CARGO) clippy --locked --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --no-deps --document-private-items
 
-check-crawler: ## check that the crawler and its tests build without the study
+check-crawler: ## check that the crawler and its tests build without the study, with and without the control socket
 	$(CARGO) check --locked --no-default-features --all-targets
+	$(CARGO) check --locked --no-default-features --features control --all-targets
 
 msrv: ## check that the code builds with the oldest Rust that Cargo.toml allows (FETCH=1 installs it)
 	@tests/msrv $(FETCH:%=fetch)

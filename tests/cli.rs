@@ -6,7 +6,7 @@ use std::process::Stdio;
 use sted::commands::Exit;
 use sted::conf::Conf;
 
-#[cfg(feature = "study")]
+#[cfg(all(feature = "study", feature = "control"))]
 #[test]
 fn help_is_as_reviewed() {
     for (name, arguments) in [
@@ -16,6 +16,8 @@ fn help_is_as_reviewed() {
         ("help-compare.txt", &["compare", "--help"]),
         ("help-crawl.txt", &["crawl", "--help"]),
         ("help-check.txt", &["check", "--help"]),
+        ("help-ctl.txt", &["ctl", "--help"]),
+        ("help-status.txt", &["status", "--help"]),
         ("help-web.txt", &["web", "--help"]),
     ] {
         let run = run(arguments);

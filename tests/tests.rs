@@ -20,6 +20,8 @@ mod cache;
 mod chains;
 #[cfg(feature = "study")]
 mod compare;
+#[cfg(all(feature = "study", feature = "control"))]
+mod control;
 #[cfg(feature = "study")]
 mod crash;
 #[cfg(feature = "study")]

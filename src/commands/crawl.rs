@@ -35,7 +35,7 @@ pub fn run(path: &Path, rebuild: bool, retry_given_up: bool) -> Result<Exit, Fai
     let mut conf = configuration(path)?;
     let directory = conf.job.directory.clone();
     let cannot = |error: &dyn std::fmt::Display| cannot(&directory, error);
-    let _lock = take_job(&directory)?;
+    let lock = take_job(&directory)?;
     let mut disk = OsDisk::open(&directory).map_err(|error| cannot(&error))?;
     if rebuild {
         // Check before anything is rebuilt.
@@ -63,6 +63,7 @@ pub fn run(path: &Path, rebuild: bool, retry_given_up: bool) -> Result<Exit, Fai
     let progress = Progress::new(&conf);
     let mut world = os::World::new(&settings::world(&conf, progress.period()))
         .map_err(|error| Failure::new(Exit::System, error))?;
+    listen(&mut world, &lock, &directory);
     let before = began.elapsed();
     let now = world.now();
     let meter = Meter::new(signal::tick);
@@ -129,6 +130,16 @@ fn take_job(directory: &Path) -> Result<Lock, Failure> {
         );
     }
     Ok(lock)
+}
+
+/// Opens the control socket. A crawl can do without it.
+fn listen(world: &mut os::World, lock: &Lock, directory: &Path) {
+    if let Err(error) = world.listen(lock) {
+        log::warn!(
+            "{}: there is no control socket, so `sted ctl` and `sted status` don't work: {error}",
+            directory.display()
+        );
+    }
 }
 
 /// Converts the error of locking a job to a failure with an exit code.

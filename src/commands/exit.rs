@@ -20,6 +20,10 @@ pub enum Exit {
     System,
     /// The job directory is in use, or its crawl can't be resumed.
     Job,
+    /// No crawl runs in the job directory.
+    NotRunning,
+    /// The running crawl refused a command.
+    Refused,
     /// The crawl was stopped by a signal. Open requests were finished, everything is on disk, and
     /// the crawl can be resumed.
     Interrupted,
@@ -38,12 +42,14 @@ pub enum Exit {
 
 impl Exit {
     /// All exits, in the order of their codes.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 13] = [
         Self::Finished,
         Self::Usage,
         Self::Disk,
         Self::System,
         Self::Job,
+        Self::NotRunning,
+        Self::Refused,
         Self::Interrupted,
         Self::NotWhole,
         Self::Forced,
@@ -60,6 +66,8 @@ impl Exit {
             Self::Disk => 3,
             Self::System => 4,
             Self::Job => 5,
+            Self::NotRunning => 6,
+            Self::Refused => 7,
             Self::Interrupted => 11,
             Self::NotWhole => 12,
             Self::Forced => 13,
@@ -77,6 +85,8 @@ impl Exit {
             Self::Disk => "a file could not be read or written, or the disk is full",
             Self::System => "the system refused descriptors, sockets or a resolver",
             Self::Job => "the job directory is in use, or its crawl can't be resumed",
+            Self::NotRunning => "no crawl runs in the job directory (`sted ctl`, `sted status`)",
+            Self::Refused => "the running crawl refused the command (`sted ctl`)",
             Self::Interrupted => {
                 "stopped by a signal; everything is on disk, the crawl can be resumed"
             }

@@ -18,7 +18,7 @@ const CONF_BYTES_MAX: u64 = 4 << 20;
 /// The length of the longest table of qualities, in bytes.
 const TABLE_BYTES_MAX: u64 = 16 << 30;
 /// The length of the longest file of seeds, in bytes: about ten million URLs.
-const SEEDS_BYTES_MAX: u64 = 1 << 30;
+pub(super) const SEEDS_BYTES_MAX: u64 = 1 << 30;
 
 /// Reads and parses the configuration at `path`.
 ///

@@ -7,11 +7,17 @@
 
 pub mod check;
 pub mod crawl;
+#[cfg(feature = "control")]
+pub mod ctl;
 pub mod exit;
 pub(crate) mod inputs;
 mod missing;
 mod progress;
 pub mod settings;
+#[cfg(feature = "control")]
+mod show;
+#[cfg(feature = "control")]
+pub mod status;
 pub mod study;
 mod summary;
 
@@ -75,6 +81,38 @@ pub enum Command {
         /// The configuration: a TOML file
         conf: PathBuf,
     },
+    /// Give a command to a running crawl: pause, block, slow, add seeds, stop
+    ///
+    /// Talks to the crawl through the socket control.sock in its job directory, which only the user
+    /// that runs the crawl and root may use.
+    #[cfg(feature = "control")]
+    #[command(after_long_help = ctl::help())]
+    Ctl {
+        /// The job: its directory, or its configuration
+        job: PathBuf,
+        /// What the crawl is asked to do
+        #[command(subcommand)]
+        verb: ctl::Verb,
+    },
+    /// Show what a running crawl does, what holds it up and until when
+    ///
+    /// Lists what the servers of the crawl wait for, the servers with most URLs, when each is due,
+    /// and when the crawl may end. Talks to the crawl through the socket control.sock in its job
+    /// directory.
+    ///
+    /// Example: sted status jobs/crawl --watch
+    #[cfg(feature = "control")]
+    #[command(after_long_help = ctl::EXITS)]
+    Status {
+        /// The job: its directory, or its configuration
+        job: PathBuf,
+        /// Show it again every second, until the crawl ends
+        #[arg(short, long)]
+        watch: bool,
+        /// Print the crawl's reply as JSON
+        #[arg(long)]
+        json: bool,
+    },
     /// A command of the study
     #[command(flatten)]
     Study(study::Command),
@@ -104,6 +142,10 @@ impl Cli {
             Command::Crawl { conf, rebuild, retry_given_up } => {
                 crawl::run(conf, *rebuild, *retry_given_up)
             }
+            #[cfg(feature = "control")]
+            Command::Ctl { job, verb } => ctl::run(job, verb),
+            #[cfg(feature = "control")]
+            Command::Status { job, watch, json } => status::run(job, *watch, *json),
             Command::Study(command) => command.run(),
         }
     }

@@ -344,6 +344,7 @@ fn cpu_json(usage: &Usage) -> serde_json::Value {
         "loop_user_us": usage.looping.user_us,
         "loop_system_us": usage.looping.system_us,
         "jobs_us": usage.jobs_us,
+        "control_us": usage.control_us,
         "names_us": usage.names_us,
         "metered_share": usage.accounted(),
         "metering_share": usage.metering(),

@@ -32,7 +32,7 @@ pub use sections::{
     Report, Retries, Schedule, Scheme, Scope, Sim, Site, Source, State, Store, Tls, UrlKey, Web,
     Worth,
 };
-pub use units::{Cost, Decimal};
+pub use units::{Cost, Decimal, read_time as duration};
 pub use walk::{Flag, Key, Prose};
 
 use check::Clash;

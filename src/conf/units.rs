@@ -37,7 +37,10 @@ const COST_UNITS: [(&str, u64); 5] =
     [("s", 1_000_000_000_000), ("ms", 1_000_000_000), ("us", 1_000_000), ("ns", 1_000), ("ps", 1)];
 
 /// Parses a duration such as `10s`, `500ms` or `1.5h`.
-pub(super) fn read_time(text: &str) -> Result<Duration, String> {
+///
+/// # Errors
+/// The text is no duration: what to write instead.
+pub fn read_time(text: &str) -> Result<Duration, String> {
     match read_with_unit(text, &TIME_UNITS) {
         Ok(us) => Ok(Duration::from_micros(us)),
         // The intended unit is unknown; seconds are most likely.

@@ -27,7 +27,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::ground::disk::{Disk, Error};
 use crate::ground::map::Map;
 pub use lock::{Lock, LockError, exposure, lock};
-use root::Root;
+pub(super) use root::Root;
 pub use root::{read, replace};
 
 /// The number of files that one instance keeps open.

@@ -11,6 +11,8 @@
 #![expect(clippy::disallowed_methods, reason = "the world that reads the clocks")]
 
 pub mod console;
+#[cfg(feature = "control")]
+pub mod control;
 pub mod disk;
 pub mod dns;
 pub mod input;
@@ -33,7 +35,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 pub use turns::Turn;
 use turns::Turns;
-use usage::Gauge;
+use usage::{Gauge, SideCpu};
 pub use usage::{StageUsage, Usage};
 
 /// Settings of the loop.
@@ -97,6 +99,10 @@ pub struct World {
     signals: signal::Signals,
     period: Duration,
     turns: Turns,
+    #[cfg(feature = "control")]
+    waker: Arc<Waker>,
+    #[cfg(feature = "control")]
+    control: Option<control::Control>,
 }
 
 /// What the observer of [`World::run`] sees, once a period and at the end.
@@ -139,12 +145,30 @@ impl World {
             client: tls::Client::new(&settings.tls).map_err(Error::Tls)?,
             resolver: dns::Resolver::new(&settings.names, Arc::clone(&waker))
                 .map_err(Error::Names)?,
-            worker: work::Worker::new(waker).map_err(system("the side thread"))?,
+            worker: work::Worker::new(Arc::clone(&waker)).map_err(system("the side thread"))?,
             signals: signals.map_err(system("signals"))?,
             poll,
             period: settings.period,
             turns: Turns::new(),
+            #[cfg(feature = "control")]
+            waker,
+            #[cfg(feature = "control")]
+            control: None,
         })
+    }
+
+    /// Opens the control socket of the job that `lock` locks. A binary built without the feature
+    /// `control` does nothing.
+    ///
+    /// # Errors
+    /// The system refuses the socket.
+    #[cfg_attr(not(feature = "control"), expect(unused_variables))]
+    pub fn listen(&mut self, lock: &disk::Lock) -> io::Result<()> {
+        #[cfg(feature = "control")]
+        {
+            self.control = Some(control::Control::open(lock, Arc::clone(&self.waker))?);
+        }
+        Ok(())
     }
 
     /// Returns the current time, for work before the loop runs.
@@ -161,7 +185,7 @@ impl World {
         let mut events = Events::with_capacity(EVENTS);
         let mut now = self.clock.now();
         let mut report = now.at + self.period;
-        let mut gauge = Gauge::begin(engine.meter(), self.worker.cpu_ns());
+        let mut gauge = Gauge::begin(engine.meter(), self.side_cpu());
         self.turns.begin(engine.meter(), signal::thread_cpu_ns());
         // A signal may have arrived before there was a loop that it could wake.
         let mut is_over = self.handle_signals(engine, now);
@@ -191,21 +215,38 @@ impl World {
                 observe(self.view(engine, now, &gauge));
             }
         }
+        #[cfg(feature = "control")]
+        if let Some(control) = &mut self.control {
+            control.send_durable(engine);
+        }
         observe(self.view(engine, now, &gauge));
         Ok(())
     }
 
     fn view<'a>(&'a self, engine: &'a mut Engine, now: Now, gauge: &Gauge) -> View<'a> {
-        let usage = gauge.read(engine.meter(), self.worker.cpu_ns());
+        let usage = gauge.read(engine.meter(), self.side_cpu());
         let turns = &self.turns;
         let (lag_us, longest_turn) = (&turns.lag_us, &turns.longest);
         let turn_cpu_max = turns.cpu_max;
         View { engine, now, lag_us, turns: turns.count, longest_turn, turn_cpu_max, usage }
     }
 
+    /// Returns the CPU time of the side threads so far.
+    fn side_cpu(&self) -> SideCpu {
+        #[cfg(feature = "control")]
+        let control_ns = self.control.as_ref().map_or(0, control::Control::cpu_ns);
+        #[cfg(not(feature = "control"))]
+        let control_ns = 0;
+        SideCpu { jobs_ns: self.worker.cpu_ns(), control_ns }
+    }
+
     /// Returns how long the loop may sleep: until the next deadline of the engine, or until
     /// `report`.
     fn wait(&self, engine: &Engine, now: Now, report: Instant) -> Duration {
+        #[cfg(feature = "control")]
+        if self.control.as_ref().is_some_and(control::Control::has_requests) {
+            return Duration::ZERO;
+        }
         if self.net.forbids_sleep() {
             return Duration::ZERO;
         }
@@ -239,6 +280,12 @@ impl World {
     fn feed(&mut self, engine: &mut Engine, now: Now, events: &Events) {
         self.resolver.drain(|lookup, answer| engine.resolved(now, lookup, answer));
         self.worker.drain(|done| engine.worked(now, done));
+        #[cfg(feature = "control")]
+        if let Some(control) = &mut self.control {
+            let stage = engine.meter_mut().enter(Stage::State, 0);
+            control.answer(engine, now);
+            engine.meter_mut().back(stage);
+        }
         let stage = engine.meter_mut().enter(Stage::Receive, 0);
         self.net.report_ends(engine, now);
         self.net.read_ready(engine, now);

@@ -27,6 +27,8 @@ pub struct Usage {
     pub looping: Cpu,
     /// CPU time of the side thread that runs jobs, in microseconds.
     pub jobs_us: u64,
+    /// CPU time of the side thread that serves the control socket, in microseconds.
+    pub control_us: u64,
     /// CPU time of all other threads, which resolve names, in microseconds.
     pub names_us: u64,
     /// CPU time that metering took on the loop's thread, in nanoseconds.
@@ -68,7 +70,7 @@ impl Usage {
 
     /// Returns the CPU time of all threads, in microseconds.
     pub fn cpu_us(&self) -> u64 {
-        self.looping.sum_us() + self.jobs_us + self.names_us
+        self.looping.sum_us() + self.jobs_us + self.control_us + self.names_us
     }
 
     /// Returns what was used since `earlier`, an older reading.
@@ -84,6 +86,7 @@ impl Usage {
             wall: self.wall.saturating_sub(earlier.wall),
             looping: self.looping.since(earlier.looping),
             jobs_us: self.jobs_us.saturating_sub(earlier.jobs_us),
+            control_us: self.control_us.saturating_sub(earlier.control_us),
             names_us: self.names_us.saturating_sub(earlier.names_us),
             metering_ns: self.metering_ns.saturating_sub(earlier.metering_ns),
             stages,
@@ -111,13 +114,22 @@ impl Usage {
     }
 }
 
+/// The CPU time of the side threads that are known, in nanoseconds.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct SideCpu {
+    /// Of the thread that runs jobs.
+    pub(super) jobs_ns: u64,
+    /// Of the thread that serves the control socket.
+    pub(super) control_ns: u64,
+}
+
 /// Takes readings of the resources that an event loop uses.
 #[derive(Debug)]
 pub(super) struct Gauge {
     began_ns: u64,
     looping: Cpu,
     process: Cpu,
-    jobs_ns: u64,
+    side: SideCpu,
     accounts: [Account; STAGES],
     readings: u64,
     /// The cost of one clock reading of the meter, in picoseconds.
@@ -131,14 +143,13 @@ pub(super) struct Gauge {
 const SAMPLE: u64 = 16;
 
 impl Gauge {
-    /// Starts measuring, when the loop begins. `jobs_ns` is the CPU time so far of the thread that
-    /// runs jobs.
-    pub(super) fn begin(meter: &Meter, jobs_ns: u64) -> Self {
+    /// Starts measuring, when the loop begins. `side` is the CPU time of the side threads so far.
+    pub(super) fn begin(meter: &Meter, side: SideCpu) -> Self {
         Self {
             began_ns: signal::tick(),
             looping: signal::thread_cpu(),
             process: signal::process_cpu(),
-            jobs_ns,
+            side,
             accounts: meter.read(),
             readings: meter.readings(),
             reading_ps: reading_ps(),
@@ -159,17 +170,19 @@ impl Gauge {
         polled
     }
 
-    /// Returns what was used since [`Self::begin`]. `jobs_ns` is the CPU time so far of the thread
-    /// that runs jobs.
-    pub(super) fn read(&self, meter: &Meter, jobs_ns: u64) -> Usage {
+    /// Returns what was used since [`Self::begin`]. `side` is the CPU time of the side threads so
+    /// far.
+    pub(super) fn read(&self, meter: &Meter, side: SideCpu) -> Usage {
         let looping = signal::thread_cpu().since(self.looping);
         let process = signal::process_cpu().since(self.process);
-        let jobs_us = jobs_ns.saturating_sub(self.jobs_ns) / 1_000;
+        let jobs_us = side.jobs_ns.saturating_sub(self.side.jobs_ns) / 1_000;
+        let control_us = side.control_ns.saturating_sub(self.side.control_ns) / 1_000;
         let mut usage = Usage {
             wall: Duration::from_nanos(signal::tick() - self.began_ns),
             looping,
             jobs_us,
-            names_us: process.sum_us().saturating_sub(looping.sum_us() + jobs_us),
+            control_us,
+            names_us: process.sum_us().saturating_sub(looping.sum_us() + jobs_us + control_us),
             metering_ns: 0,
             stages: [StageUsage::default(); STAGES],
         };
@@ -219,7 +232,7 @@ mod tests {
     #[test]
     fn cpu_time_is_shared_among_stages() {
         let mut meter = Meter::new(signal::tick);
-        let mut gauge = Gauge::begin(&meter, 0);
+        let mut gauge = Gauge::begin(&meter, SideCpu::default());
         for _ in 0..64 {
             let stage = meter.enter(Stage::Wait, 0);
             gauge.poll(|| std::thread::park_timeout(Duration::from_micros(200)));
@@ -231,7 +244,7 @@ mod tests {
             burn(200);
             meter.back(stage);
         }
-        let usage = gauge.read(&meter, 0);
+        let usage = gauge.read(&meter, SideCpu::default());
         let cpu_ns: u64 = usage.stages.iter().map(|stage| stage.cpu_ns).sum();
         let all_ns = usage.looping.sum_us() * 1_000;
         assert!(cpu_ns.abs_diff(all_ns) <= all_ns / 100, "{cpu_ns} of {all_ns}");

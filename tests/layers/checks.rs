@@ -59,6 +59,10 @@ const OF_WORLDS: &[&str] = &[
     "webpki_roots",
     "c_ares",
     "libc",
+    "rustix",
+    "hyper",
+    "hyper_util",
+    "tokio",
 ];
 
 impl<'a> File<'a> {

@@ -18,8 +18,16 @@ use std::path::{Path, PathBuf};
 /// The lock on a job, held until this is dropped.
 #[derive(Debug)]
 pub struct Lock {
-    _directory: File,
+    root: Root,
     _file: File,
+}
+
+impl Lock {
+    /// Returns the directory of the job, of which this process is the only user.
+    #[cfg_attr(not(feature = "control"), expect(dead_code, reason = "for the control socket"))]
+    pub(in crate::os) fn root(&self) -> &Root {
+        &self.root
+    }
 }
 
 /// Why a job could not be locked.
@@ -61,8 +69,7 @@ pub fn lock(root: &Path) -> Result<Lock, LockError> {
 fn try_lock(path: &Path) -> io::Result<Result<Lock, Option<u32>>> {
     make_root(path)?;
     let root = Root::open(path)?;
-    let directory = root.dir().try_clone()?;
-    match directory.try_lock() {
+    match root.dir().try_lock() {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => return Ok(Err(holder(&root))),
         // Network file systems often can't lock directories; locking the file must be enough there.
@@ -90,7 +97,7 @@ fn try_lock(path: &Path) -> io::Result<Result<Lock, Option<u32>>> {
         if root.stat(NAME).is_ok_and(|stat| stat.st_ino == facts.ino()) {
             file.set_len(0)?;
             writeln!(file, "{}", std::process::id())?;
-            return Ok(Ok(Lock { _directory: directory, _file: file }));
+            return Ok(Ok(Lock { root, _file: file }));
         }
     }
     Err(io::Error::other("somebody keeps replacing it"))

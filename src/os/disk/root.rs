@@ -12,7 +12,7 @@ use std::path::Path;
 
 /// A directory, held by its descriptor.
 #[derive(Debug)]
-pub(super) struct Root {
+pub(in crate::os) struct Root {
     dir: File,
 }
 
@@ -20,13 +20,19 @@ const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLO
 
 impl Root {
     /// Opens the directory at `path`. The path itself may contain links.
-    pub(super) fn open(path: &Path) -> io::Result<Self> {
+    pub(in crate::os) fn open(path: &Path) -> io::Result<Self> {
         Ok(Self { dir: fs::open(path, FOLDER, Mode::empty())?.into() })
     }
 
     /// Returns the descriptor of the directory.
-    pub(super) fn dir(&self) -> &File {
+    pub(in crate::os) fn dir(&self) -> &File {
         &self.dir
+    }
+
+    /// Returns a second handle of the same directory.
+    #[cfg(feature = "control")]
+    pub(in crate::os) fn try_clone(&self) -> io::Result<Self> {
+        Ok(Self { dir: self.dir.try_clone()? })
     }
 
     /// Opens the file `name` with the flags `flags`, which may ask to create it.
@@ -46,7 +52,7 @@ impl Root {
     }
 
     /// Returns the metadata of the file or folder `name`. A symbolic link is not followed.
-    pub(super) fn stat(&self, name: &str) -> io::Result<Stat> {
+    pub(in crate::os) fn stat(&self, name: &str) -> io::Result<Stat> {
         self.at(name, |dir, last| Ok(fs::statat(dir, last, AtFlags::SYMLINK_NOFOLLOW)?))
     }
 
@@ -56,7 +62,7 @@ impl Root {
         })
     }
 
-    pub(super) fn remove(&self, name: &str) -> io::Result<()> {
+    pub(in crate::os) fn remove(&self, name: &str) -> io::Result<()> {
         self.at(name, |dir, last| Ok(fs::unlinkat(dir, last, AtFlags::empty())?))
     }
 

@@ -1,0 +1,193 @@
+//! `sted status`: shows what a running crawl does, and what holds it up.
+
+use super::ctl::{ask, directory};
+use super::show::{COLUMNS, clip, count, rate, time};
+use super::{Exit, Failure};
+use crate::engine::status::{LimitsLeft, State, Status};
+use crate::os::console;
+use indicatif::HumanBytes;
+use std::fmt::Write as _;
+use std::io::{self, IsTerminal, Write};
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+/// The time between two pictures of `--watch`.
+const PERIOD: Duration = Duration::from_secs(1);
+/// Moves the cursor of a terminal to the top and clears the screen below it.
+const CLEAR: &str = "\x1b[H\x1b[J";
+
+/// Shows the status of the crawl of `job`, which is a job directory or a configuration: once, or
+/// with `watches` every second until the crawl ends. With `is_json` it is the reply of the crawl.
+///
+/// # Errors
+/// No crawl runs there, or it did not answer.
+pub fn run(job: &Path, watches: bool, is_json: bool) -> Result<Exit, Failure> {
+    let directory = directory(job)?;
+    let mut shown = 0;
+    loop {
+        let reply = match ask(job, &directory, "/status", None) {
+            Err(failure) if shown > 0 && failure.exit == Exit::NotRunning => {
+                console::write_final("the crawl has ended");
+                return Ok(Exit::Finished);
+            }
+            reply => reply?,
+        };
+        let mut picture = if is_json { reply.text } else { text(&reply.text, &directory)? };
+        if watches && !is_json && io::stdout().is_terminal() {
+            picture.insert_str(0, CLEAR);
+        }
+        let mut out = io::stdout().lock();
+        // A reader that has closed stdout has seen enough.
+        let written = out.write_all(picture.as_bytes()).and_then(|()| out.flush());
+        if !watches || written.is_err() {
+            return Ok(Exit::Finished);
+        }
+        shown += 1;
+        thread::sleep(PERIOD);
+    }
+}
+
+/// Formats a reply of the crawl in `directory` for people.
+fn text(reply: &str, directory: &Path) -> Result<String, Failure> {
+    let status: Status = serde_json::from_str(reply).map_err(|error| {
+        let text = format!("the crawl is of another version: {error}; use --json");
+        Failure::new(Exit::Refused, text)
+    })?;
+    Ok(console::printable(&picture(&status, &directory.display().to_string())).into_owned())
+}
+
+/// Formats a status in lines of at most 80 columns.
+fn picture(status: &Status, job: &str) -> String {
+    let mut lines = Vec::new();
+    let time_of_day = status.time.get(11..19).unwrap_or(&status.time);
+    lines
+        .push(format!("{job} at {time_of_day} UTC, {} after the start", seconds(status.elapsed_s)));
+    if status.state != State::Crawling {
+        lines.push(status.state_text.clone());
+    }
+    lines.push(format!(
+        "  {} pages, {}; {} fetches failed, {}; {} received",
+        count(status.pages),
+        rate(status.pages_per_s),
+        count(status.failed),
+        rate(status.failed_per_s),
+        HumanBytes(status.received_bytes)
+    ));
+    lines.push(format!(
+        "  {} URLs wait on {} servers, of {} known; {} connections, {} parked",
+        count(status.urls_waiting),
+        count(status.servers_waiting),
+        count(status.servers_known),
+        status.connections,
+        status.parked
+    ));
+    if let Some(end) = &status.end {
+        lines.push(format!("  may end in {}, on {}", seconds(end.seconds), moment(&end.at)));
+        lines.push(format!("    by {}", end.basis));
+    }
+    lines.extend(limits(&status.limits_left));
+    if let Some(ago) = status.counted_s_ago {
+        lines.push(String::new());
+        let title = format!("what the servers wait for, {ago:.0} s ago");
+        lines.push(format!("{title:<40}{:>12}{:>16}", "servers", "URLs"));
+        for class in &status.waiting {
+            let (servers, urls) = (count(class.servers), count(class.urls));
+            lines.push(format!("  {:<38}{servers:>12}{urls:>16}", class.r#for.text()));
+        }
+    }
+    if !status.largest.is_empty() {
+        lines.push(String::new());
+        lines.push(format!(
+            "{:<30}{:>13}  {:<10}waits for",
+            "servers with most URLs", "URLs", "until"
+        ));
+    }
+    for server in &status.largest {
+        let due = server.due.as_deref().and_then(|due| due.get(11..19)).unwrap_or("-");
+        let (name, urls) = (clip(&server.server, 28), count(server.urls));
+        lines.push(format!("  {name:<28}{urls:>13}  {due:<10}{}", server.r#for.text()));
+    }
+    let mut text = String::new();
+    for line in lines {
+        writeln!(text, "{}", clip(&line, COLUMNS)).expect("a string takes all");
+    }
+    text
+}
+
+/// Describes what is left until limits are reached; nothing without limits.
+fn limits(left: &LimitsLeft) -> Option<String> {
+    let parts = [
+        left.pages.map(|pages| format!("{} pages", count(pages))),
+        left.bytes.map(|bytes| HumanBytes(bytes).to_string()),
+        left.seconds.map(seconds),
+    ];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| format!("  left until a limit ends it: {}", parts.join(", ")))
+}
+
+fn seconds(seconds: u64) -> String {
+    time(Duration::from_secs(seconds))
+}
+
+/// Formats `2026-11-20T09:38:49Z` as `2026-11-20 09:38 UTC`.
+fn moment(time: &str) -> String {
+    match (time.get(..10), time.get(11..16)) {
+        (Some(day), Some(minute)) => format!("{day} {minute} UTC"),
+        _ => time.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::status::{End, Largest, Wait, Waiting};
+
+    /// A status with large numbers and long names.
+    fn status() -> Status {
+        let waiting =
+            Wait::ALL.map(|wait| Waiting { r#for: wait, servers: 1_234_567, urls: 9_876_543_210 });
+        let largest = Largest {
+            server: format!("https://{}.test:8443", "a".repeat(200)),
+            urls: 1_234_567_890,
+            r#for: Wait::RobotsOfOther,
+            due: Some("2026-11-20T09:38:49Z".to_owned()),
+        };
+        Status {
+            time: "2026-11-20T09:38:40Z".to_owned(),
+            elapsed_s: 1_000_000,
+            state: State::DiskFull,
+            state_text: "the disk is full; tries to write again at 2026-11-20T09:39:40Z".to_owned(),
+            pages: 12_345_678,
+            failed: 1_234_567,
+            urls_waiting: 9_876_543_210,
+            servers_waiting: 1_234_567,
+            limits_left: LimitsLeft { pages: Some(1), bytes: Some(1 << 40), seconds: Some(9_000) },
+            counted_s_ago: Some(3.2),
+            waiting: waiting.into(),
+            largest: vec![largest],
+            end: Some(End {
+                at: "2026-12-20T09:38:49Z".to_owned(),
+                seconds: 2_592_000,
+                basis: format!(
+                    "the 1234567890 URLs of https://{}.test, at its rests",
+                    "b".repeat(99)
+                ),
+            }),
+            ..Status::default()
+        }
+    }
+
+    #[test]
+    fn a_status_fits_a_terminal_and_says_first_what_stops_everything() {
+        let text = picture(&status(), "jobs/crawl");
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines.iter().all(|line| line.chars().count() <= COLUMNS), "{text}");
+        assert!(lines[1].starts_with("the disk is full"), "{text}");
+        for says in ["1,234,567 servers", "the rest after a visit", "in 30 d", "2 h 30 min"] {
+            assert!(text.contains(says), "{says}: {text}");
+        }
+        let texts = Wait::ALL.map(Wait::text);
+        assert!(texts.iter().all(|one| one.len() <= 25), "the table has room for each");
+    }
+}
