@@ -142,11 +142,10 @@ impl Engine {
         let left = self.burst_left(slot);
         let conn = self.wire.conn(slot);
         let site = self.sites.get(conn.server);
-        let may = !conn.visit.over
-            && !site.is_retiring()
-            && !self.is_stopping()
-            && !self.storage.is_paused()
-            && conn.pipeline.may_compare(&site.learnt, &self.settings.pipeline, left);
+        let holds = |reply: &HeldReply| self.holds_url(conn.server, &reply.fetch.item).is_some();
+        let may = self.may_request(slot)
+            && conn.pipeline.may_compare(&site.learnt, &self.settings.pipeline, left)
+            && !conn.batch.replies.iter().any(holds);
         if !may {
             let learnt = &mut self.sites.get_mut(conn.server).learnt;
             let settings = &self.settings.pipeline;

@@ -127,17 +127,24 @@ impl Engine {
         conn.pipeline.is_ahead(learnt, &self.settings.pipeline, pace, conn.peer.round_trip)
     }
 
+    /// Returns whether nothing forbids another request on a connection: its visit is not over, and
+    /// neither its server nor the crawl is ended, paused or blocked.
+    pub(super) fn may_request(&self, slot: u32) -> bool {
+        let conn = self.wire.conn(slot);
+        !conn.visit.over
+            && !self.sites.get(conn.server).is_retiring()
+            && !self.is_stopping()
+            && !self.storage.is_paused()
+            && !self.forbids_request(conn.server, conn.peer.address.ip())
+    }
+
     fn may_send(&self, slot: u32) -> bool {
         let conn = self.wire.conn(slot);
         let site = self.sites.get(conn.server);
         let left = self.burst_left(slot);
         left > 0
-            && !conn.visit.over
-            && !site.is_retiring()
-            && !self.is_stopping()
-            && !self.storage.is_paused()
+            && self.may_request(slot)
             && self.may_ask()
-            && !self.forbids_request(conn.server, conn.peer.address.ip())
             // While the pool exceeds its budget, no request is added to those in flight.
             && (conn.flight.is_empty() || !self.wire.pool.is_over())
             && conn.pipeline.room(&site.learnt, &self.settings.pipeline, left) > 0

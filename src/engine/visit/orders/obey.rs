@@ -90,13 +90,18 @@ impl Engine {
         if !self.visits.orders.rules.has_prefixes() {
             return None;
         }
-        let item = self.backlog.peek(id)?;
-        if item.is_robots() {
+        let item = self.backlog.peek(id)?.clone();
+        self.holds_url(id, &item)
+    }
+
+    /// Returns what an order says about a URL of a server, by its prefix. It says nothing about
+    /// robots.txt.
+    pub(in crate::engine) fn holds_url(&self, id: ServerId, item: &Item) -> Option<Hold> {
+        let rules = &self.visits.orders.rules;
+        if item.is_robots() || !rules.has_prefixes() {
             return None;
         }
-        let target = item.target.clone();
-        let url = self.backlog.origin(id).url_of(&target);
-        self.visits.orders.rules.holds_url(&url)
+        rules.holds_url(&self.backlog.origin(id).url_of(&item.target))
     }
 
     /// Moves the URL at the head of a queue to the shelf if its prefix is paused. Returns whether
