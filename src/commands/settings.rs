@@ -299,6 +299,102 @@ fn store(conf: &conf::Store) -> store::Settings {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::conf::Flag;
+
+    /// Another value than the default of each key that may change while a crawl runs.
+    const LIVE: [(&str, &str); 50] = [
+        ("limits.pages_max", "7"),
+        ("limits.bytes_max", "\"7MiB\""),
+        ("limits.time_max", "\"7h\""),
+        ("scope.span", "\"domain\""),
+        ("scope.hosts", "[\"a.org\"]"),
+        ("scope.domains", "[\"a.org\"]"),
+        ("scope.prefixes", "[\"http://a.org/x/\"]"),
+        ("scope.schemes", "[\"http\"]"),
+        ("scope.depth_max", "7"),
+        ("scope.url_bytes_max", "\"1KiB\""),
+        ("scope.include", "[\"x\"]"),
+        ("scope.exclude", "[\"x\"]"),
+        ("scope.segment_repeats_max", "7"),
+        ("scope.path_depth_max", "7"),
+        ("scope.query_params_max", "7"),
+        ("connections.idle_timeout", "\"7s\""),
+        ("connections.connect_timeout", "\"7s\""),
+        ("connections.tls_timeout", "\"7s\""),
+        ("connections.head_timeout", "\"7s\""),
+        ("connections.body_timeout", "\"7s\""),
+        ("connections.fetch_timeout", "\"7m\""),
+        ("connections.stop_timeout", "\"7s\""),
+        ("connections.addresses_allowed", "[\"127.0.0.0/8\"]"),
+        ("connections.addresses_refused", "[\"192.0.2.0/24\"]"),
+        ("links.embedded", "true"),
+        ("links.forms", "true"),
+        ("links.nofollow", "\"ignore\""),
+        ("links.robots_meta", "\"ignore\""),
+        ("links.links_max", "7"),
+        ("politeness.delay", "\"7s\""),
+        ("politeness.delay_factor", "7"),
+        ("politeness.delay_max", "\"7m\""),
+        ("politeness.robots_html", "\"unreachable\""),
+        ("politeness.robots_ttl", "\"7h\""),
+        ("politeness.robots_retry_wait", "\"7s\""),
+        ("politeness.robots_unreachable_max", "\"7h\""),
+        ("politeness.crawl_delay_max", "\"7s\""),
+        ("politeness.address_visits_max", "7"),
+        ("politeness.address_delay", "\"7s\""),
+        ("politeness.domain_visits_max", "7"),
+        ("politeness.domain_delay", "\"7s\""),
+        ("retries.retries_max", "7"),
+        ("retries.retry_wait", "\"7s\""),
+        ("retries.retry_factor", "7"),
+        ("retries.retry_wait_max", "\"7h\""),
+        ("retries.retry_after_max", "\"7h\""),
+        ("retries.server_failures_max", "7"),
+        ("retries.outage_max", "\"7h\""),
+        ("state.checkpoint_period", "\"7s\""),
+        ("report.progress_period", "\"7s\""),
+    ];
+
+    fn with(key: &str, value: &str) -> Conf {
+        let mut lines = std::collections::BTreeMap::from([
+            ("identity.contact", "\"me@a.org\""),
+            ("job.seeds", "[\"http://a.org/\"]"),
+            ("scope.span", "\"host\""),
+        ]);
+        lines.insert(key, value);
+        let text: String = lines.iter().map(|(key, value)| format!("{key} = {value}\n")).collect();
+        Conf::parse(&text, "x.toml").unwrap_or_else(|mistakes| panic!("{text}: {mistakes}"))
+    }
+
+    /// Law: a reload adopts the value of each key that is marked as live, and of no other.
+    #[test]
+    fn a_reload_adopts_what_is_live() {
+        let shown = |settings: &Settings| format!("{settings:?}");
+        let base = engine(&with("limits.pages_max", "\"none\""), [0; 16]);
+        for (key, value) in LIVE {
+            let mut new = engine(&with(key, value), [0; 16]);
+            // The archive keeps the digest of the configuration with which the run began.
+            new.identity.config.clone_from(&base.identity.config);
+            let mut adopted = base.clone();
+            adopted.adopt(&new);
+            assert_eq!(shown(&adopted), shown(&new), "{key}");
+            // The period of progress lines belongs to the command.
+            let is_known = shown(&new) != shown(&base) || key == "report.progress_period";
+            assert!(is_known, "{key}: {value} is the default");
+        }
+        let live = Conf::default().keys().into_iter().filter(|key| key.flags.contains(&Flag::Live));
+        let mut live: Vec<String> =
+            live.map(|key| format!("{}.{}", key.section, key.name)).collect();
+        let mut listed: Vec<&str> = LIVE.iter().map(|(key, _)| *key).collect();
+        live.sort();
+        listed.sort();
+        assert_eq!(live, listed);
+        for (key, value) in [("politeness.robots", "false"), ("connections.open_max", "7")] {
+            let mut adopted = base.clone();
+            adopted.adopt(&engine(&with(key, value), [0; 16]));
+            assert_eq!(shown(&adopted), shown(&base), "{key}");
+        }
+    }
 
     /// Keys that the file doesn't set have the defaults of the parts.
     #[test]

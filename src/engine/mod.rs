@@ -46,6 +46,7 @@ mod disk_jobs;
 pub mod ledger;
 mod page;
 mod redirect;
+mod reload;
 mod resume;
 mod revive;
 mod robots;
@@ -183,8 +184,8 @@ impl Engine {
         let request = settings.request().map_err(Error::Request)?;
         let archive = Archive::open(durable, &settings, disk.as_mut(), now)?;
         let mut visits = Visits::new(&settings);
-        let added = visits.restore_orders(disk.as_mut(), now.at).map_err(Error::Commands)?;
-        let seeds = seeds.iter().map(|seed| &seed.url).chain(&added);
+        visits.orders_mut().restore(disk.as_mut(), now.at).map_err(Error::Commands)?;
+        let seeds = seeds.iter().map(|seed| &seed.url).chain(visits.orders().seeds());
         let admission = Admission::new(&settings, seeds, disk.as_mut())?;
         let ledger = Ledger::new(settings.turn_bytes_max, archive::units_max(&settings));
         Ok(Self {

@@ -22,7 +22,7 @@ use crate::ground::time::{Now, UnixTime};
 use crate::seeds::Seed;
 use crate::seen::Seen;
 use crate::store::{Kept, Position};
-use crate::url::{Fingerprint, UrlRef};
+use crate::url::{Fingerprint, Url, UrlRef};
 
 /// A crawl of an earlier run that is on disk, as its checkpoint describes it.
 #[derive(Clone, Debug)]
@@ -115,7 +115,9 @@ impl Engine {
                 let reads_back = !engine.archive.replays().is_empty();
                 let serial = if reads_back { 0 } else { found.archive_serial };
                 engine.archive.store_mut().release(serial);
-                let known: Set<&str> = seeds.iter().map(|seed| seed.url.as_str()).collect();
+                let added = engine.visits.orders().seeds().to_vec();
+                let seeds = seeds.iter().map(|seed| &seed.url).chain(&added);
+                let known: Set<&str> = seeds.map(Url::as_str).collect();
                 engine.admission.join_again(|seed| known.contains(seed));
             }
             None => {

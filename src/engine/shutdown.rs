@@ -51,6 +51,14 @@ impl Shutdown {
         Self { limits, grace, time_up, stage: Stage::Crawling, reason: None }
     }
 
+    /// Changes the limits of the crawl; `elapsed` is how long the run has taken until `now`.
+    pub(super) fn set_limits(&mut self, settings: &Settings, elapsed: Duration, now: Now) {
+        self.limits = settings.limits;
+        self.grace = settings.connections.stop_timeout;
+        self.time_up =
+            self.limits.time_max.map(|time_max| now.at + time_max.saturating_sub(elapsed));
+    }
+
     pub(super) fn deadline(&self) -> Option<Instant> {
         match self.stage {
             Stage::Crawling => self.time_up,

@@ -201,6 +201,12 @@ impl Frontier {
         Added::Queued
     }
 
+    /// Changes the politeness, from the next visits on. `settings` must agree with the present ones
+    /// in what [`scheduler::Settings::fixed_difference`] compares.
+    pub fn set_politeness(&mut self, settings: &scheduler::Settings) {
+        self.scheduler.set_politeness(settings);
+    }
+
     /// Delays the first visit to each server that becomes known from now on until `until` at least.
     /// A restored crawl calls this, since the previous run may have visited such a server. An
     /// earlier `until` than the present one has no effect.

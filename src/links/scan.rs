@@ -95,6 +95,12 @@ impl Scanner {
         }
     }
 
+    /// Changes the settings, from the next tag on.
+    pub fn set_settings(&mut self, settings: Settings) {
+        self.watched = tags::watched(&settings);
+        self.settings = settings;
+    }
+
     /// Begins a page in `charset`, which must be scannable ([`super::is_scannable`]). References of
     /// the page are converted from this charset to UTF-8.
     pub fn begin(&mut self, charset: &'static Encoding) {

@@ -3,6 +3,7 @@
 
 mod budget;
 mod census;
+mod commands;
 mod outage;
 mod resume;
 mod stand;

@@ -114,7 +114,7 @@ section! {
         ///
         /// More than a few look like an attack to the operator of a server; 1 makes no use of open
         /// connections unless the rest is shorter than connections.idle_timeout.
-        burst: Burst = Burst::Requests(1), burst(), [Live, Site];
+        burst: Burst = Burst::Requests(1), burst(), [Site];
 
         /// Rest per request.
         ///

@@ -126,6 +126,15 @@ impl Admission {
         self.scope.add_seed(seed);
     }
 
+    /// Replaces the scope, and adds to it what was learnt while the crawl ran: seeds of commands,
+    /// and hosts that seeds redirect to. URLs in queues are checked again when they leave them.
+    pub(super) fn set_scope(&mut self, scope: Scope, added: &[Url]) {
+        self.scope = scope;
+        added.iter().for_each(|seed| self.add_seed(seed.view()));
+        self.join_again(|_| true);
+        self.rescope.begin();
+    }
+
     /// Returns the record of which scope the queued URLs were checked against.
     pub(super) fn rescope(&mut self) -> &mut Rescope {
         &mut self.rescope

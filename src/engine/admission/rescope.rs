@@ -38,6 +38,11 @@ impl Rescope {
         self.is_due = digest != self.digest;
     }
 
+    /// Notes that the scope changes while the crawl runs.
+    pub(in crate::engine) fn begin(&mut self) {
+        self.is_due = true;
+    }
+
     /// Returns whether URLs that leave their queues must be checked against the scope.
     pub(in crate::engine) fn is_due(&self) -> bool {
         self.is_due

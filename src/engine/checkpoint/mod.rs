@@ -133,6 +133,12 @@ impl Checkpoints {
         Self { crawl, key, period, next: now + period, ..Self::default() }
     }
 
+    /// Changes the time between two checkpoints. The next one is not postponed.
+    pub(super) fn set_period(&mut self, period: Duration, now: Instant) {
+        self.period = period;
+        self.next = self.next.min(now + period);
+    }
+
     /// Takes over the number of the checkpoint that the crawl resumes from, so that later ones
     /// count on from it, and the name of its snapshot file, which is removed once the next is
     /// published.

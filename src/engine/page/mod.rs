@@ -53,6 +53,11 @@ impl Pages {
         Self { queue: VecDeque::new(), bytes: 0, worker: PageWorker::new(settings) }
     }
 
+    /// Changes which references are found, from the next tag on.
+    pub(super) fn set_links(&mut self, settings: &crate::links::Settings) {
+        self.worker.scanner.set_settings(settings.clone());
+    }
+
     /// Adds a page at the end of the queue.
     pub(super) fn push(&mut self, page: Page) {
         self.bytes += page.reply.bytes();

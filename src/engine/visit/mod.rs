@@ -25,15 +25,13 @@ use super::counts::Loss;
 use super::ledger::Work;
 use super::outcome::{Outcome, ServerFate};
 use super::robots::state::{Robots, RobotsStatus};
-use super::settings::Settings;
+use super::settings::{Retries, Settings};
 use super::wire::OpenVisit;
 use crate::dns::{self, Names};
 use crate::frontier::{Retirement, ServerId, Visit};
-use crate::ground::disk::Disk;
 use crate::ground::quality::Quality;
 use crate::ground::stats::Stage;
 use crate::ground::time::Instant;
-use crate::url::Url;
 use census::Census;
 use deferred::Deferred;
 pub(super) use orders::BadLog;
@@ -75,16 +73,9 @@ impl Visits {
         &mut self.orders
     }
 
-    /// Puts the operator's commands of earlier runs in force. Returns the seeds that they added.
-    ///
-    /// # Errors
-    /// The log of commands can't be read.
-    pub(super) fn restore_orders(
-        &mut self,
-        disk: &mut dyn Disk,
-        now: Instant,
-    ) -> Result<Vec<Url>, BadLog> {
-        self.orders.restore(disk, now)
+    /// Changes the rules for outages.
+    pub(super) fn set_retries(&mut self, retries: &Retries) {
+        self.outage.set_retries(retries);
     }
 
     /// Returns the count of what servers wait for.

@@ -116,7 +116,14 @@ struct Probing {
 
 impl Outage {
     pub(in crate::engine) fn new(retries: &Retries) -> Self {
-        Self { probe_wait: retries.wait, wait_max: retries.outage_max, ..Self::default() }
+        let mut outage = Self::default();
+        outage.set_retries(retries);
+        outage
+    }
+
+    /// Changes the time between probes and the longest time of an outage.
+    pub(in crate::engine) fn set_retries(&mut self, retries: &Retries) {
+        (self.probe_wait, self.wait_max) = (retries.wait, retries.outage_max);
     }
 
     /// Returns whether the crawl pauses because of an outage.

@@ -359,6 +359,11 @@ impl Conns {
         Self { settings, ..Self::default() }
     }
 
+    /// Changes the time-outs of all connections.
+    pub(super) fn set_timeouts(&mut self, settings: &Connections) {
+        self.settings = settings.clone();
+    }
+
     /// Adds a connection that is being opened.
     pub(super) fn insert(&mut self, make: impl FnOnce(u64) -> Conn) -> ConnId {
         self.opened += 1;

@@ -19,7 +19,7 @@ mod send;
 use super::Engine;
 use super::contract::{Action, ConnFacts, ConnId};
 use super::ledger::Work;
-use super::settings::Settings;
+use super::settings::{Connections, Settings};
 use crate::frontier::ServerId;
 use crate::ground::time::Instant;
 use crate::http::request::Fixed;
@@ -64,6 +64,11 @@ impl Wire {
             request,
             first_request: None,
         }
+    }
+
+    /// Changes the time-outs. A timer that is set is not brought forward.
+    pub(super) fn set_timeouts(&mut self, settings: &Connections) {
+        self.conns.set_timeouts(settings);
     }
 
     /// Returns the table of all connections.

@@ -121,6 +121,11 @@ impl Groups {
         }
     }
 
+    /// Changes the caps and delays of groups.
+    pub(super) fn set_limits(&mut self, settings: &Settings) {
+        self.limits = GroupKind::ALL.map(|kind| Limits::of(kind, settings));
+    }
+
     /// Returns whether a group of that kind can hold any server back, by a cap or a delay.
     pub(super) fn can_hold(&self, kind: GroupKind) -> bool {
         self.limits[kind as usize].cap < u32::MAX || self.can_hold_one(kind)

@@ -378,6 +378,12 @@ impl Scheduler {
         }
     }
 
+    /// Changes the politeness, from the next visits on.
+    pub fn set_politeness(&mut self, settings: &Settings) {
+        self.settings.adopt(settings);
+        self.groups.set_limits(&self.settings);
+    }
+
     /// Returns the earliest instant at which a snoozed server or a group wakes; `None` if there is
     /// none.
     pub fn deadline(&self) -> Option<Instant> {

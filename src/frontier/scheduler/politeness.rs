@@ -58,6 +58,31 @@ impl Default for Settings {
 }
 
 impl Settings {
+    /// Takes over from `new` what may change while a crawl runs: delays and caps. The burst may not,
+    /// since the ranks of all servers depend on it.
+    pub fn adopt(&mut self, new: &Self) {
+        self.delay = new.delay;
+        self.delay_factor_milli = new.delay_factor_milli;
+        self.delay_max = new.delay_max;
+        self.address_visits_max = new.address_visits_max;
+        self.address_delay = new.address_delay;
+        self.domain_visits_max = new.domain_visits_max;
+        self.domain_delay = new.domain_delay;
+    }
+
+    /// Returns the key of the first value that can't be changed to that of `new` while the crawl
+    /// runs, or `None` if all can. Servers get a group when they become known, and only if its cap
+    /// or its delay is set.
+    pub fn fixed_difference(&self, new: &Self) -> Option<&'static str> {
+        let pairs = [
+            ("address_visits_max", self.address_visits_max == 0, new.address_visits_max == 0),
+            ("address_delay", self.address_delay.is_zero(), new.address_delay.is_zero()),
+            ("domain_visits_max", self.domain_visits_max == 0, new.domain_visits_max == 0),
+            ("domain_delay", self.domain_delay.is_zero(), new.domain_delay.is_zero()),
+        ];
+        pairs.into_iter().find(|(_, old, new)| old != new).map(|(key, ..)| key)
+    }
+
     /// Returns how long a server rests after `visit`: `max(requests x delay, delay_factor x
     /// duration)`, at most `delay_max`, but never less than the server's own Crawl-delay for each
     /// request. A visit without a request counts as one request.

@@ -97,6 +97,8 @@ impl Engine {
                 self.revive();
                 format!("{servers} servers that were given up are tried again")
             }
+            Command::Reload { changed } if changed.is_empty() => "no key has changed".to_owned(),
+            Command::Reload { changed } => format!("reloaded: {}", changed.join(", ")),
             Command::Checkpoint => {
                 self.want_checkpoint_soon();
                 "a checkpoint is being written".to_owned()
@@ -116,6 +118,7 @@ impl Engine {
     fn add_seeds(&mut self, now: Now, seeds: &[String]) {
         for url in seeds.iter().filter_map(|text| Url::parse(text).ok()) {
             self.admission.add_seed(url.view());
+            self.visits.orders.seeds.push(url.clone());
             self.seed(now, &Seed { url, line: 0 });
         }
     }
@@ -125,9 +128,12 @@ impl Engine {
     pub(in crate::engine) fn obey_again(&mut self, now: Now) {
         let included = self.counts.commands;
         self.counts.commands = self.visits.orders.log.number();
+        // The scope knows these seeds already.
+        for url in self.visits.orders.seeds.clone() {
+            self.seed(now, &Seed { url, line: 0 });
+        }
         for Logged { number, order, .. } in self.visits.orders.take_restored() {
             match &order.command {
-                Command::AddSeeds { seeds } => self.add_seeds(now, seeds),
                 Command::Revive if number > included => self.revive(),
                 Command::Resume { target: Target::Prefix(_) } if number > included => {
                     self.backlog.shelf_mut().begin();

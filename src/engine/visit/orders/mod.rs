@@ -40,6 +40,8 @@ pub(in crate::engine) struct Orders {
     waking: VecDeque<ServerId>,
     /// The orders of earlier runs, until [`Orders::take_restored`] returns them.
     restored: Vec<Logged>,
+    /// The seeds that orders of this and earlier runs have added.
+    seeds: Vec<Url>,
 }
 
 /// Why the gate doesn't let a visit begin.
@@ -54,8 +56,7 @@ pub(in crate::engine) enum Hold {
 }
 
 impl Orders {
-    /// Puts the orders of earlier runs in force, at the start of a run. Returns the seeds that they
-    /// added.
+    /// Puts the orders of earlier runs in force, at the start of a run.
     ///
     /// # Errors
     /// The log can't be read.
@@ -63,17 +64,21 @@ impl Orders {
         &mut self,
         disk: &mut dyn Disk,
         now: Instant,
-    ) -> Result<Vec<Url>, BadLog> {
-        let mut seeds = Vec::new();
+    ) -> Result<(), BadLog> {
         self.restored = log::read(disk)?;
         for Logged { number, order, .. } in &self.restored {
             self.rules.apply(&order.command, now);
             self.log.resume_from(*number);
             if let Command::AddSeeds { seeds: added } = &order.command {
-                seeds.extend(added.iter().filter_map(|seed| Url::parse(seed).ok()));
+                self.seeds.extend(added.iter().filter_map(|seed| Url::parse(seed).ok()));
             }
         }
-        Ok(seeds)
+        Ok(())
+    }
+
+    /// Returns the seeds that orders have added.
+    pub(in crate::engine) fn seeds(&self) -> &[Url] {
+        &self.seeds
     }
 
     /// Returns the orders of earlier runs, once.

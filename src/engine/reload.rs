@@ -1,0 +1,62 @@
+//! Changes settings while the crawl runs: those whose keys are marked as live in the configuration.
+//!
+//! Laws: after a reload the engine works with the settings of a crawl that was opened with the new
+//! configuration, as far as they are live; all others are as before. What is in progress (a visit,
+//! a connection, a rest) ends by the old settings.
+//! Cost: some comparisons, and one check of the scope for each URL that is queued now, when it
+//! leaves its queue.
+
+use super::Engine;
+use super::command::{Order, Reply};
+use super::settings::{Connections, Robots, Settings};
+use crate::ground::time::Now;
+use crate::links;
+use crate::url::scope::Scope;
+
+impl Settings {
+    /// Takes over from `new` all settings that may change while a crawl runs.
+    pub fn adopt(&mut self, new: &Self) {
+        self.limits = new.limits;
+        let open_max = self.connections.open_max;
+        self.connections = Connections { open_max, ..new.connections.clone() };
+        self.retries = new.retries;
+        self.robots = Robots { obey: self.robots.obey, ..new.robots };
+        self.scope = new.scope.clone();
+        let product = std::mem::take(&mut self.links.product);
+        self.links = links::Settings { product, ..new.links.clone() };
+        self.state.period = new.state.period;
+        self.frontier.scheduler.adopt(&new.frontier.scheduler);
+    }
+}
+
+impl Engine {
+    /// Changes the live settings to those of `new`, and the scope to `scope`, which was compiled
+    /// from `new` and the seeds of the configuration. `order` is a [`Command::Reload`](super::command::Command::Reload) that lists
+    /// what has changed.
+    pub fn reload(&mut self, now: Now, order: &Order, new: &Settings, scope: Scope) -> Reply {
+        self.turn.set_time(now);
+        let (old, politeness) = (&self.settings.frontier.scheduler, &new.frontier.scheduler);
+        if let Some(key) = old.fixed_difference(politeness) {
+            return Reply::Refused(format!(
+                "politeness.{key} can't change to or from 0 while the crawl runs; stop the crawl \
+                 and start it again"
+            ));
+        }
+        let reply = self.command(now, order);
+        if matches!(reply, Reply::Refused(_)) {
+            return reply;
+        }
+        self.settings.adopt(new);
+        let settings = &self.settings;
+        self.backlog.set_politeness(&settings.frontier.scheduler);
+        self.wire.set_timeouts(&settings.connections);
+        self.visits.set_retries(&settings.retries);
+        self.pages.set_links(&settings.links);
+        self.shutdown.set_limits(settings, self.turn.elapsed(), now);
+        if let Some(checkpoints) = &mut self.checkpoints {
+            checkpoints.set_period(settings.state.period, now.at);
+        }
+        self.admission.set_scope(scope, self.visits.orders().seeds());
+        reply
+    }
+}
