@@ -192,15 +192,19 @@ pub(super) fn manual(keys: &[Key]) -> String {
         let mut parts = key.help.split(|line| line.is_empty());
         let what = comment(parts.next().unwrap_or_default());
         let ends: String = parts.map(comment).collect();
-        let fixed = if key.flags.contains(&Flag::Kept) { KEPT } else { "" };
+        let remarks = [(Flag::Kept, KEPT), (Flag::Live, LIVE)];
+        let remark = remarks.iter().find(|(flag, _)| key.flags.contains(flag));
+        let remark = remark.map_or("", |(_, remark)| remark);
         let Key { name, value, allowed, .. } = key;
-        text.push_str(&format!("\n{what}# Allowed: {allowed}.{fixed}\n{ends}{name} = {value}\n"));
+        text.push_str(&format!("\n{what}# Allowed: {allowed}.{remark}\n{ends}{name} = {value}\n"));
     }
     text
 }
 
 /// The manual's remark on a key whose value can't change when a job is resumed.
 const KEPT: &str = " Fixed for the life of a job.";
+/// The manual's remark on a key whose value can change while the crawl runs.
+const LIVE: &str = " Can be reloaded.";
 
 /// Returns the line of the byte at `offset`, counted from 1.
 pub(super) fn line_of(text: &str, offset: usize) -> usize {

@@ -31,7 +31,7 @@ impl Settings {
 
 impl Engine {
     /// Changes the live settings to those of `new`, and the scope to `scope`, which was compiled
-    /// from `new` and the seeds of the configuration. `order` is a [`Command::Reload`](super::command::Command::Reload) that lists
+    /// from `new` and the seeds of the configuration. `order` is a command to reload that lists
     /// what has changed.
     pub fn reload(&mut self, now: Now, order: &Order, new: &Settings, scope: Scope) -> Reply {
         self.turn.set_time(now);

@@ -58,8 +58,8 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Takes over from `new` what may change while a crawl runs: delays and caps. The burst may not,
-    /// since the ranks of all servers depend on it.
+    /// Takes over from `new` what may change while a crawl runs: delays and caps. The burst may
+    /// not, since the ranks of all servers depend on it.
     pub fn adopt(&mut self, new: &Self) {
         self.delay = new.delay;
         self.delay_factor_milli = new.delay_factor_milli;
