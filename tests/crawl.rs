@@ -48,7 +48,7 @@ pub(crate) fn start(conf: &str) -> (Child, BufReader<std::process::ChildStderr>)
     let mut lines = BufReader::new(child.stderr.take().expect("piped"));
     let start = Instant::now();
     let mut line = String::new();
-    while line.is_empty() || line.starts_with("0 pages") {
+    while line.is_empty() || line.contains(" 0 pages") {
         line.clear();
         assert!(lines.read_line(&mut line).expect("UTF-8") > 0, "the crawl ended by itself");
         assert!(start.elapsed() < Duration::from_secs(60), "nothing is fetched: {line}");

@@ -14,7 +14,6 @@ pub(crate) mod inputs;
 mod missing;
 mod progress;
 pub mod settings;
-#[cfg(feature = "control")]
 mod show;
 #[cfg(feature = "control")]
 pub mod status;

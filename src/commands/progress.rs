@@ -1,11 +1,12 @@
 //! Shows the progress of a crawl: one line that is updated on a terminal, otherwise a line per
 //! period.
 
-use super::summary::shares;
+use super::show::{COLUMNS, clip, count, rate, short};
 use crate::conf::Conf;
+use crate::engine::status::{State, Status};
 use crate::os::{Usage, View, console, signal};
-use indicatif::{HumanBytes, HumanCount, HumanDuration, ProgressBar, ProgressStyle};
-use std::cell::{Cell, RefCell};
+use indicatif::{HumanBytes, ProgressBar, ProgressStyle};
+use std::cell::RefCell;
 use std::time::Duration;
 
 /// Shows progress on stderr.
@@ -14,8 +15,6 @@ pub(super) struct Progress {
     /// The line that is updated; `None` if stderr is not a terminal or only errors are shown.
     line: Option<ProgressBar>,
     period: Duration,
-    /// The number of pages and the seconds at the last call of [`Self::show`], to compute the rate.
-    last: Cell<(u64, f64)>,
     /// The CPU time at the last call of [`Self::show`].
     usage: RefCell<Usage>,
 }
@@ -27,11 +26,11 @@ impl Progress {
     /// Creates the progress display that suits the configuration and the terminal.
     pub(super) fn new(conf: &Conf) -> Self {
         let line = (signal::is_terminal() && !console::is_quiet()).then(|| {
-            let style = ProgressStyle::with_template("{spinner} {wide_msg}");
+            let style = ProgressStyle::with_template("{wide_msg}");
             ProgressBar::new_spinner().with_style(style.expect("the template is valid"))
         });
         let period = if line.is_some() { LOOK } else { conf.report.progress_period };
-        Self { line, period, last: Cell::default(), usage: RefCell::default() }
+        Self { line, period, usage: RefCell::default() }
     }
 
     /// Returns how often [`Self::show`] should be called.
@@ -59,58 +58,63 @@ impl Progress {
     }
 
     fn text(&self, view: &View<'_>) -> String {
-        let engine = &view.engine;
-        let counts = engine.counts();
-        let seconds = engine.elapsed().as_secs_f64();
-        let pages = engine.counts().pages_of_run;
-        let (pages_before, seconds_before) = self.last.replace((pages, seconds));
-        let since = (seconds - seconds_before).max(1e-3);
-        let rate = (pages - pages_before) as f64 / since;
-        let (busy, parked) = engine.connections();
         let used = view.usage.since(&self.usage.replace(view.usage.clone()));
-        let text = format!(
-            "{}{} pages, {rate:.0}/s, {}; {} URLs wait on {} servers; {busy} connections, {parked} \
-             parked; core {}; {}",
-            waiting(view),
-            HumanCount(counts.pages),
-            HumanBytes(counts.received_bytes),
-            HumanCount(engine.frontier().urls() as u64),
-            HumanCount(engine.frontier().servers() as u64),
-            core(&used),
-            HumanDuration(Duration::from_secs(engine.elapsed().as_secs())),
-        );
-        match engine.outage() {
-            Some(silence) => {
-                let silence = HumanDuration(Duration::from_secs(silence.as_secs()));
-                format!("paused: no server could be reached for {silence}; {text}")
-            }
-            None => text,
+        let wall_us = (used.wall.as_micros() as f64).max(1.0);
+        let busy = used.looping.sum_us() as f64 / wall_us * 100.0;
+        let clock = view.now.unix.civil().to_clock();
+        line(&clock, &view.engine.status(), busy)
+    }
+}
+
+/// Formats a line of progress of at most 80 columns. What doesn't fit is left out, from the end.
+fn line(clock: &str, status: &Status, busy: f64) -> String {
+    let mut parts = Vec::new();
+    if status.state != State::Crawling {
+        parts.push(clip(&status.state_text, COLUMNS / 2 + 10));
+    }
+    parts.push(format!("{} pages, {}", count(status.pages), rate(status.pages_per_s)));
+    if status.failed > 0 {
+        parts.push(format!("{} failed", short(status.failed)));
+    }
+    let (urls, servers) = (short(status.urls_waiting), short(status.servers_waiting));
+    parts.push(format!("{urls} URLs wait on {servers} servers"));
+    parts.push(format!("core {busy:.0}%"));
+    parts.push(HumanBytes(status.received_bytes).to_string());
+    let mut text = format!("{clock} {}", parts[0]);
+    for part in &parts[1..] {
+        if text.chars().count() + 2 + part.chars().count() > COLUMNS {
+            break;
         }
+        text = text + "; " + part;
     }
+    text
 }
 
-/// Describes what a resumed crawl does before it fetches anything; empty if it fetches.
-fn waiting(view: &View<'_>) -> String {
-    if let Some((done, of)) = view.engine.reread() {
-        return format!("reading back {done} of {of} replies from the archive; ");
-    }
-    view.engine.rests_until().map_or_else(String::new, |until| {
-        let until = until.civil().to_clock();
-        format!(
-            "servers rest until {until} UTC after an unclean stop or a rebuild \
-             (politeness.delay_max); "
-        )
-    })
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// Describes which share of its time the loop's thread was busy, and which stages took most of it.
-fn core(used: &Usage) -> String {
-    let busy = used.looping.sum_us() as f64 / (used.wall.as_micros() as f64).max(1.0) * 100.0;
-    let most = shares(used).into_iter().take(2).filter(|(_, share)| *share > 0.0);
-    let most: Vec<String> =
-        most.map(|(name, share)| format!("{name} {:.0}", share * busy)).collect();
-    if most.is_empty() {
-        return format!("{busy:.0}%");
+    #[test]
+    fn a_line_fits_a_terminal_and_begins_with_the_time() {
+        let small = Status { pages: 12_345, pages_per_s: 120.4, ..Status::default() };
+        let small = Status { failed: 45, urls_waiting: 120_345, servers_waiting: 230, ..small };
+        assert_eq!(
+            line("09:31:48", &small, 35.2),
+            "09:31:48 12,345 pages, 120/s; 45 failed; 120k URLs wait on 230 servers; core 35%"[..]
+        );
+        let state_text = "servers rest until 09:39:40 after an unclean stop".to_owned();
+        let rests = Status { state: State::Resting, state_text, ..small };
+        let text = line("09:31:48", &rests, 0.0);
+        assert!(text.starts_with("09:31:48 servers rest until 09:39:40 after an unclean stop; "));
+        let large = Status {
+            pages: u64::MAX,
+            pages_per_s: 1e12,
+            failed: u64::MAX,
+            urls_waiting: u64::MAX,
+            servers_waiting: u64::MAX,
+            state_text: "x".repeat(200),
+            ..rests
+        };
+        assert!(line("09:31:48", &large, 100.0).chars().count() <= COLUMNS);
     }
-    format!("{busy:.0}% ({})", most.join(", "))
 }

@@ -6,6 +6,24 @@ use std::time::Duration;
 /// The columns of a terminal that a line of progress or status takes at most.
 pub(super) const COLUMNS: usize = 80;
 
+/// Formats a count in at most five columns, such as `12.3k`.
+pub(super) fn short(count: u64) -> String {
+    const UNITS: [&str; 5] = ["k", "M", "G", "T", "P"];
+    if count < 10_000 {
+        return count.to_string();
+    }
+    let mut value = count as f64;
+    let mut unit = "";
+    for larger in UNITS {
+        if value < 999.5 {
+            break;
+        }
+        value /= 1_000.0;
+        unit = larger;
+    }
+    if value < 99.95 { format!("{value:.1}{unit}") } else { format!("{value:.0}{unit}") }
+}
+
 /// Formats a count with separators, such as `12,345`.
 pub(super) fn count(count: u64) -> String {
     HumanCount(count).to_string()
@@ -48,6 +66,19 @@ mod tests {
 
     #[test]
     fn counts_and_times_are_short() {
+        let counts = [
+            (0, "0"),
+            (9_999, "9999"),
+            (10_000, "10.0k"),
+            (123_456, "123k"),
+            (999_499, "999k"),
+            (999_600, "1.0M"),
+            (1_234_567_890, "1.2G"),
+            (u64::MAX, "18447P"),
+        ];
+        for (number, expected) in counts {
+            assert_eq!(short(number), expected);
+        }
         let times = [(0, "0 s"), (59, "59 s"), (60, "1 min"), (3_725, "1 h 2 min")];
         for (seconds, expected) in times {
             assert_eq!(time(Duration::from_secs(seconds)), expected);

@@ -157,7 +157,7 @@ mod tests {
             time: "2026-11-20T09:38:40Z".to_owned(),
             elapsed_s: 1_000_000,
             state: State::DiskFull,
-            state_text: "the disk is full; tries to write again at 2026-11-20T09:39:40Z".to_owned(),
+            state_text: "the disk is full; the next try is at 09:39:40".to_owned(),
             pages: 12_345_678,
             failed: 1_234_567,
             urls_waiting: 9_876_543_210,

@@ -177,32 +177,29 @@ impl Engine {
         }));
     }
 
-    /// Returns what the crawl as a whole does, in one word and in a sentence.
+    /// Returns what the crawl as a whole does, in one word and in at most 50 characters.
     fn state(&self) -> (State, String) {
+        let clock = |unix: UnixTime| unix.civil().to_clock();
         if let Some(reason) = self.stop_reason() {
-            return (State::Stopping, format!("the crawl ends: {}", reason.text()));
+            return (State::Stopping, format!("ending: {}", reason.text()));
         }
         if let Some(again) = self.storage.deadline() {
-            let text = format!("the disk is full; tries to write again at {}", self.time_at(again));
-            return (State::DiskFull, text);
+            let again = clock(self.turn.now().unix_of(again));
+            return (State::DiskFull, format!("the disk is full; the next try is at {again}"));
         }
         if let Some((done, of)) = self.reread() {
-            let text = format!("reads back {done} of {of} replies from the archive");
-            return (State::ReadingBack, text);
+            return (State::ReadingBack, format!("reading back {done} of {of} archived replies"));
         }
         if self.visits.orders().pauses_all() {
-            let text = "paused by the operator; `sted ctl JOB resume` ends it";
-            return (State::Paused, text.to_owned());
+            return (State::Paused, "paused by the operator; `sted ctl` resumes it".to_owned());
         }
         if let Some(silence) = self.outage() {
-            let since = self.turn.unix().before(silence).civil().to_seconds();
-            let text = format!("no server can be reached since {since}; a few are tried at a time");
-            return (State::Outage, text);
+            let since = clock(self.turn.unix().before(silence));
+            return (State::Outage, format!("no server can be reached since {since}"));
         }
         if let Some(until) = self.rests_until() {
-            let until = until.civil().to_seconds();
-            let text = format!("all servers rest after an unclean stop until {until}");
-            return (State::Resting, text);
+            let until = clock(until);
+            return (State::Resting, format!("servers rest until {until} after an unclean stop"));
         }
         (State::Crawling, "crawling".to_owned())
     }
