@@ -6,6 +6,7 @@
 mod cli;
 mod conf;
 mod conformance;
+mod crawl_log;
 mod layers;
 mod props;
 mod rating;

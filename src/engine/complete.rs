@@ -5,14 +5,14 @@
 //! of its page are.
 
 use super::Engine;
-use super::archive::{LogFacts, cut_as};
+use super::archive::{LogFacts, Unsent, cut_as};
 use super::backlog::{Item, Purpose};
 use super::chain::Redirect;
 use super::ledger::Work;
 use super::outcome::{Outcome, ServerFate, UrlFate};
 use super::page::{LinkSources, Page};
 use super::wire::{Fetch, FinishedFetch, Reply};
-use crate::frontier::ServerId;
+use crate::frontier::{Rule, ServerId};
 use crate::http::response::Head;
 use crate::http::wait::retry_after;
 use smallvec::SmallVec;
@@ -41,12 +41,14 @@ impl Engine {
             self.sites.get_mut(id).recover();
         }
         let mut visit = self.wire.conn(slot).visit;
-        let before = visit.tally.not_before;
+        let before = (visit.tally.not_before, visit.tally.rule);
         self.judge(id, &mut visit, outcome);
         if let Some(wait) = self.retry_after(fetched) {
             // A server that asks for a rest repeatedly gets at least the crawl's own rest.
-            let own = if self.sites.get(id).failures > 1 { visit.tally.not_before } else { before };
-            visit.tally.not_before = own.max(self.turn.at() + wait);
+            if self.sites.get(id).failures <= 1 {
+                (visit.tally.not_before, visit.tally.rule) = before;
+            }
+            visit.rest(self.turn.at() + wait, Rule::RetryAfter);
         }
         *self.wire.visit_mut(slot) = visit;
     }
@@ -63,13 +65,14 @@ impl Engine {
         }
         let failures = site.failures;
         let own = self.settings.retries.after(failures.saturating_add(1));
-        let until = self.turn.at()
-            + match self.retry_after(fetched) {
-                Some(wait) if failures == 0 => wait,
-                asked => asked.unwrap_or_default().max(own),
-            };
+        let (wait, rule) = match self.retry_after(fetched) {
+            Some(wait) if failures == 0 || wait > own => (wait, Rule::RetryAfter),
+            _ => (own, Rule::Backoff),
+        };
+        let until = self.turn.at() + wait;
         let visit = self.wire.visit_mut(slot);
-        visit.end(until);
+        visit.rest(until, rule);
+        visit.over = true;
         visit.tally.strained = true;
     }
 
@@ -107,7 +110,7 @@ impl Engine {
     /// Returns the wait that the `Retry-After` field of a server under strain asks for, capped at
     /// the configured limit. Of several fields the longest counts (RFC 9110 10.2.3). Returns `None`
     /// if there is no such field.
-    fn retry_after(&self, fetched: &FinishedFetch<'_>) -> Option<Duration> {
+    pub(super) fn retry_after(&self, fetched: &FinishedFetch<'_>) -> Option<Duration> {
         if fetched.outcome.verdict().server != ServerFate::Strained {
             return None;
         }
@@ -212,7 +215,12 @@ impl Engine {
 
     /// Gives a URL its final outcome without a request.
     pub(super) fn complete_unsent(&mut self, id: ServerId, item: &Item, outcome: Outcome) {
-        self.note_attempt(id, item, outcome);
+        self.note_attempt(id, item, outcome, Unsent::default());
+        self.finish_unsent(id, item, outcome);
+    }
+
+    /// Applies the final outcome of a URL that was not requested and has its line in the log.
+    pub(super) fn finish_unsent(&mut self, id: ServerId, item: &Item, outcome: Outcome) {
         let url = self.backlog.origin(id).url_of(&item.target);
         self.finish_url(item, &url, outcome);
     }

@@ -36,6 +36,8 @@ pub struct Counts {
     pub robots_odd: BTreeMap<Name, u64>,
     /// robots.txt rule sets that were read back from the cache on disk.
     pub rules_read: u64,
+    /// Lines of the crawl log that show the robots.txt rules of a server and belong to no fetch.
+    pub rules_lines: u64,
     /// Bytes received, after TLS.
     pub received_bytes: u64,
     /// Bytes sent, before TLS.

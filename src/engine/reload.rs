@@ -56,6 +56,7 @@ impl Engine {
         if let Some(checkpoints) = &mut self.checkpoints {
             checkpoints.set_period(settings.state.period, now.at);
         }
+        self.archive.announce_settings(self.turn.steady(self.turn.at()));
         self.admission.set_scope(scope, self.visits.orders().seeds());
         reply
     }

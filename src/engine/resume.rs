@@ -12,7 +12,7 @@ use super::checkpoint::{self, Checkpoints, remove_strays};
 use super::robots::state::{Robots, RobotsStatus};
 use super::settings::Settings;
 use super::{Engine, Error};
-use crate::frontier::{Frontier, ServerId, ServerState};
+use crate::frontier::{Frontier, Rule, ServerId, ServerState};
 use crate::ground::codec::Take;
 use crate::ground::disk::Disk;
 use crate::ground::frame::{self, Flaw, Frame, Reader, Role};
@@ -237,7 +237,7 @@ impl Engine {
                 self.visits.note_answering(id);
             }
             if was_clean && due > self.turn.at() {
-                self.sites.get_mut(id).set_rest(self.turn.at(), due);
+                self.sites.get_mut(id).set_rest(self.turn.at(), due, Rule::Restart);
             }
         }
         for (number, bytes) in known {
@@ -285,7 +285,7 @@ impl Engine {
             }
             let due = self.backlog.server(id).due;
             if self.sites.get(id).due() != due {
-                self.sites.get_mut(id).set_rest(self.turn.at(), due);
+                self.sites.get_mut(id).set_rest(self.turn.at(), due, Rule::Restart);
             }
         }
     }

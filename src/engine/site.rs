@@ -14,12 +14,13 @@ use super::ledger::Work;
 use super::outcome::{Lasting, Outcome};
 use super::robots::state::Robots;
 use super::turn::Turn;
-use crate::frontier::{Retirement, ServerId};
+use crate::frontier::{Retirement, Rule, ServerId};
 use crate::ground::codec::{Put, Short, Take};
 use crate::ground::stats::Histogram;
 use crate::ground::table::Table;
 use crate::ground::time::{Instant, Now};
 use crate::http::pipeline::Learnt;
+use crate::robots::Verdict;
 use std::collections::VecDeque;
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -60,7 +61,7 @@ impl Sites {
     /// table owe a rest from `now` until `due`.
     pub(super) fn resume(&mut self, now: Instant, due: Instant) {
         self.known = self.len();
-        self.known_default.set_rest(now, due);
+        self.known_default.set_rest(now, due, Rule::Restart);
     }
 
     /// Returns what is known of a server.
@@ -77,13 +78,14 @@ impl Sites {
         let place = match self.places[id.index()] {
             Some(place) => place.get(),
             None => {
-                let rest = self.get(id).rest;
+                let (rest, rule) = (self.get(id).rest, self.get(id).rule);
                 let place = self.free.pop().unwrap_or_else(|| {
                     self.sites.push(Site::default());
                     let place = u32::try_from(self.sites.len()).ok().and_then(NonZeroU32::new);
                     place.expect("fewer than 2^32 servers")
                 });
-                self.sites[place.get() as usize - 1].rest = rest;
+                let site = &mut self.sites[place.get() as usize - 1];
+                (site.rest, site.rule) = (rest, rule);
                 self.places[id.index()] = Some(place);
                 place.get()
             }
@@ -132,11 +134,23 @@ pub(super) struct Site {
     pub(super) failures: u8,
     /// The number of tries in a row in which the server's robots.txt could not be fetched.
     pub(super) robots_tries: u8,
-    /// Whether the server's robots.txt rules were used since the hand of the cache (CLOCK
-    /// algorithm) passed the server last.
-    pub(super) rules_used: bool,
-    /// Whether the server is in the cache's list of servers with robots.txt rules in memory.
-    pub(super) rules_listed: bool,
+    /// The rule that the rest after the last visit follows from.
+    rule: Rule,
+    /// How the cache of robots.txt rules sees the server.
+    pub(super) cached: Cached,
+}
+
+/// Whether the cache of rules (CLOCK algorithm) lists a server among those with robots.txt rules in
+/// memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Cached {
+    /// The server is not listed.
+    #[default]
+    No,
+    /// The server is listed, and its rules were not used since the hand passed it last.
+    Unused,
+    /// The server is listed, and its rules were used.
+    Used,
 }
 
 /// Facts that few servers have.
@@ -184,7 +198,7 @@ impl Site {
             && due.max(ended + IDLE) <= now
             && (self.conn, self.failures, self.robots_tries) == (None, 0, 0)
             && self.rare.is_none()
-            && !self.rules_listed
+            && self.cached == Cached::No
             && self.learnt.saved() == Learnt::default().saved()
     }
 
@@ -346,18 +360,19 @@ impl Site {
         }
     }
 
-    /// Returns the outcome of a target that robots.txt forbids, or `None` if it is allowed. The
-    /// work of matching the rules is charged to the turn.
-    pub(super) fn robots_refusal(&mut self, target: &str, turn: &mut Turn) -> Option<Outcome> {
+    /// Returns whether robots.txt allows a target, and the line that decided; `None` if the file
+    /// can't be fetched, which forbids all targets. The work of matching the rules is charged to
+    /// the turn.
+    pub(super) fn robots_verdict(&mut self, target: &str, turn: &mut Turn) -> Option<Verdict> {
         match &self.robots {
-            Robots::Open(_) => None,
+            Robots::Open(_) => Some(Verdict::NO_RULE),
             Robots::Rules(held, _) => {
-                self.rules_used = true;
+                self.cached = Cached::Used;
                 let (verdict, units) = held.rules.check_counted(target);
                 turn.charge(Work::Rules, units);
-                (!verdict.allowed).then_some(Outcome::RobotsDenied)
+                Some(verdict)
             }
-            _ => Some(Outcome::RobotsUnreachable),
+            _ => None,
         }
     }
 
@@ -370,9 +385,20 @@ impl Site {
         }
     }
 
-    /// Sets that a visit of the server ended at `now`, and that the next one may begin at `due`.
-    pub(super) fn set_rest(&mut self, now: Instant, due: Instant) {
-        self.rest = (now, due);
+    /// Sets that a visit of the server ended at `now`, and that the next one may begin at `due` by
+    /// this rule.
+    pub(super) fn set_rest(&mut self, now: Instant, due: Instant, rule: Rule) {
+        (self.rest, self.rule) = ((now, due), rule);
+    }
+
+    /// Returns the rest that is owed since the last visit, and its rule. The operator may have
+    /// slowed the server until the time `slowed`.
+    pub(super) fn owed(&self, slowed: Option<Instant>) -> (Duration, Rule) {
+        let (ended, due) = self.rest;
+        match slowed.filter(|until| *until > due && ended > Instant::ZERO) {
+            Some(until) => (until.since(ended), Rule::Slow),
+            None => (due.since(ended), self.rule),
+        }
     }
 
     /// Returns when the last visit of the server ended.
@@ -496,7 +522,7 @@ mod tests {
         for (number, (change, ..)) in (0..).zip(cases) {
             sites.extend_to(ServerId(number));
             let site = sites.get_mut(ServerId(number));
-            site.set_rest(at(10), at(20));
+            site.set_rest(at(10), at(20), Rule::Delay);
             change(site);
         }
         let has = |sites: &Sites, number: usize| sites.places[number].is_some();

@@ -52,6 +52,12 @@ impl Turn {
         self.now.unix
     }
 
+    /// Returns an instant of this run in calendar time, as if the calendar had not been set since
+    /// the run began. The differences of such times are exact.
+    pub(super) fn steady(&self, at: Instant) -> UnixTime {
+        self.began.unix_of(at)
+    }
+
     /// Returns the time since the run began.
     pub(super) fn elapsed(&self) -> Duration {
         self.now.at.since(self.began.at)

@@ -44,7 +44,8 @@ use queues::Queues;
 pub use queues::{Key, QueuesDone, QueuesJob};
 use scheduler::{Audited, Scheduler};
 pub use scheduler::{
-    Burst, GroupKind, Origin, Retirement, Server, ServerId, ServerState, Visit, Waiting, policy,
+    Burst, GroupKind, Origin, Retirement, Rule, Server, ServerId, ServerState, Visit, Waiting,
+    policy,
 };
 use snapshot::Snapshot;
 use std::collections::VecDeque;
@@ -322,6 +323,11 @@ impl Frontier {
         });
         self.follow_changes(now);
         due
+    }
+
+    /// Returns the rule that decides when a server is due after `visit`, which has ended.
+    pub fn rule(&self, id: ServerId, visit: &Visit) -> Rule {
+        self.scheduler.rule(id, visit)
     }
 
     /// Records whether a connection to a server is parked (kept open between two visits), which

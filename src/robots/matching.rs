@@ -269,6 +269,24 @@ impl Table {
         Builder::decode(take).map(Builder::finish)
     }
 
+    /// Appends the rules as lines of a robots.txt, until `text` has `bytes_max` bytes. Returns
+    /// whether any is left out.
+    pub(super) fn push_text(&self, bytes_max: usize, text: &mut String) -> bool {
+        let patterns = self.starred.iter().chain(&self.marked).map(|pattern| pattern.rule);
+        for rule in self.plain.iter().map(|plain| plain.rule).chain(patterns) {
+            let key = if rule.verdict().allowed { "Allow: " } else { "Disallow: " };
+            let before = text.len();
+            text.push_str(key);
+            octets::push_text(rule.octets(&self.arena), rule.count, text);
+            text.push('\n');
+            if text.len() > bytes_max {
+                text.truncate(before);
+                return true;
+            }
+        }
+        false
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.plain.is_empty() && self.starred.is_empty() && self.marked.is_empty()
     }

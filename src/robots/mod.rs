@@ -115,7 +115,8 @@ pub struct Verdict {
 }
 
 impl Verdict {
-    const NO_RULE: Self = Self { allowed: true, line: 0 };
+    /// The verdict where no rule applies.
+    pub const NO_RULE: Self = Self { allowed: true, line: 0 };
 }
 
 /// Whether the text of a robots.txt is complete.
@@ -229,6 +230,19 @@ impl Rules {
         let (has_delay, delay_us) = (take.bool()?, take.varint()?);
         let crawl_delay = has_delay.then(|| Duration::from_micros(delay_us));
         Ok(Self { table: Table::decode(take)?, crawl_delay, sitemaps: Box::default() })
+    }
+
+    /// Returns the rules as a robots.txt of one group, for any crawler, with at most `bytes_max`
+    /// bytes, and whether rules are left out because they don't fit. Parsing the text gives the
+    /// same verdicts, but its lines have other numbers.
+    pub fn text(&self, bytes_max: usize) -> (String, bool) {
+        let mut text = String::from("User-agent: *\n");
+        if let Some(delay) = self.crawl_delay {
+            let (seconds, us) = (delay.as_secs(), delay.subsec_micros());
+            text.push_str(&format!("Crawl-delay: {seconds}.{us:06}\n"));
+        }
+        let is_cut = self.table.push_text(bytes_max, &mut text);
+        (text, is_cut)
     }
 
     /// Returns the size of the rules in memory, in bytes.

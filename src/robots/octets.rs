@@ -120,6 +120,33 @@ pub(super) fn rule(text: &[u8], allows: bool, arena: &mut Vec<u8>) -> Option<u32
     Some(u32::try_from(count).expect("a line is shorter than the file"))
 }
 
+/// Appends a rule, given as its octets and the number that decides its rank, in the spelling of a
+/// robots.txt. [`rule`] returns the same octets and the same number for it.
+pub(super) fn push_text(octets: &[u8], count: u32, text: &mut String) {
+    let ends = octets.last() == Some(&END);
+    let stars = memchr::memchr_iter(ANY, octets).count();
+    // Stars that have no effect count, too. They are written where there is one already, or at the
+    // end.
+    let mut idle = (count as usize).saturating_sub(octets.len());
+    for &octet in octets {
+        match octet {
+            ANY => (0..=std::mem::take(&mut idle)).for_each(|_| text.push('*')),
+            END => text.push('$'),
+            b'*' | b'$' => push_escape(octet, text),
+            octet if octet & MARK != 0 => push_escape(octet & !MARK, text),
+            octet => text.push(char::from(octet)),
+        }
+    }
+    if !ends {
+        (0..idle).for_each(|_| text.push('*'));
+    }
+    debug_assert!(!ends || stars > 0 || idle == 0, "an end without stars counts once");
+}
+
+fn push_escape(octet: u8, text: &mut String) {
+    encoded(octet).iter().for_each(|digit| text.push(char::from(*digit)));
+}
+
 /// Passes the normalized spelling of `text` to `put`, piece by piece.
 fn normalize(text: &[u8], raw: Raw, escapes: Escapes, put: &mut impl FnMut(&[u8])) {
     let mut rest = text;

@@ -1,6 +1,7 @@
 //! Tests the rules of the standard by tables, and random files against a naive implementation.
 
 mod leniency;
+mod shown;
 mod worst;
 use super::*;
 use crate::ground::random::Random;

@@ -18,12 +18,26 @@
 //!  13. JSON, on the rest of the line
 //! ```
 //!
-//! The JSON has these members:
+//! The JSON has these members; CRAWL-LOG.md describes them for users:
 //! - `warcFilename`, `warcFileOffset`: the record of the response, if it was stored
 //! - `server`: the origin
 //! - `visit`: which visit of that server, from 1
 //! - `conn`: the number of the connection in this run
-//! - `sent`: when the request was sent, in microseconds since 1970
+//! - `run`, `line`: when the run began, which identifies it, and the number of the line in the
+//!   run, from 1
+//! - `address`: the IP address that was connected to
+//! - `request`: which request of its visit it was, from 1
+//! - `sent`, `ended`: when the request was sent and when its reply ended, in microseconds since
+//!   1970. Within a run they follow the monotonic clock, so they show gaps even if the calendar is
+//!   set.
+//! - `owed`, `rule`: of the first request of a visit, the rest that the server was owed since its
+//!   last visit, in microseconds, and the rule that it follows from
+//! - `retryAfter`: the wait that a Retry-After field asks for, in microseconds
+//! - `robots`: the line of robots.txt that decided about the URL; 0 if no rule applies
+//! - `rules`, `cut`: the rules of a server whose robots.txt is not in the archive, and whether they
+//!   are truncated; the line is that of no fetch and has the status 0
+//! - `settings`: on the first line of a run, and after a change: the format of the log and the
+//!   politeness settings
 //! - `reason`: the reason of the status, in words
 //! - `hops`: the number of redirects before this one
 //! - `chain`: of a redirect target, the first URL of its chain
@@ -32,12 +46,12 @@
 //!   with escapes as in C; if its head is complete, the bytes at which the framing of its body is
 //!   malformed
 //!
-//! Every request that was sent has a line with `sent`, so the required and the actual gaps between
-//! requests can be checked from the log alone. After a crash the log may name a record that was cut
-//! from its file; which records exist is recorded in the index.
+//! Every request that was answered has a line with `sent`, so the required and the actual gaps
+//! between requests can be checked from the log alone. After a crash the log may name a record that
+//! was cut from its file; which records exist is recorded in the index.
 //!
 //! Laws: whatever the network sends, a line is one line, and [`parse`] reads back what was written.
-//! Cost: about 350 bytes a line, some ten formatted numbers, no allocation once the buffer has
+//! Cost: about 480 bytes a line, some fifteen formatted numbers, no allocation once the buffer has
 //! grown.
 
 use super::digest::Digest;
@@ -46,6 +60,7 @@ use crate::ground::time::{Civil, UnixTime};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::fmt;
+use std::net::IpAddr;
 use std::time::Duration;
 
 /// The maximum length of a URL in a line, in bytes; the archive contains it in full.
@@ -54,6 +69,10 @@ const URL_BYTES_MAX: usize = 8_192;
 const SITEMAPS_BYTES_MAX: usize = 4 << 10;
 /// The maximum length of the evidence in a line, in bytes: 64 escaped bytes fit.
 const EVIDENCE_BYTES_MAX: usize = 256;
+/// The maximum length of the rules of a robots.txt in a line, in bytes.
+pub const RULES_BYTES_MAX: usize = 4 << 10;
+/// The number of this format of the log. Logs of format 1 have neither `run` nor `line`.
+pub const FORMAT: u32 = 2;
 /// The maximum length of each other word in a line, in bytes.
 const WORD_BYTES_MAX: usize = 255;
 
@@ -90,8 +109,25 @@ pub struct Line<'a> {
     pub visit: u64,
     /// The number of the connection in this run; `None` if there was no connection.
     pub conn: Option<u64>,
+    /// The address that was connected to; `None` if there was no connection.
+    pub address: Option<IpAddr>,
+    /// The number of the request in its visit, counted from 1; 0 if no request was sent.
+    pub request: u32,
     /// The time at which the request was sent; `None` if no request was sent.
     pub sent: Option<UnixTime>,
+    /// The time at which the reply ended or the connection failed; `None` without a connection.
+    pub ended: Option<UnixTime>,
+    /// Of the first request of a visit: the rest that was owed since the last one, and its rule.
+    pub owed: Option<(Duration, &'a str)>,
+    /// The wait that a Retry-After field asks for; `None` if there is none.
+    pub retry_after: Option<Duration>,
+    /// The line of robots.txt that decided about the URL, 0 if no rule applies; `None` if
+    /// robots.txt was not consulted.
+    pub robots: Option<u32>,
+    /// The rules of a server's robots.txt, and whether they are truncated; `None` for a fetch.
+    pub rules: Option<(&'a str, bool)>,
+    /// The settings of the run, on its first line.
+    pub settings: Option<&'a Politeness<'a>>,
     /// The reason for the status, in words; `None` if the status says all.
     pub reason: Option<&'a str>,
     /// The number of redirects that were followed before this request.
@@ -106,9 +142,14 @@ pub struct Line<'a> {
     pub evidence: Option<&'a str>,
 }
 
-/// Caches the printed seconds of the last line's times, because most lines share them.
+/// The state of the log between two lines: the place in the run, and the printed seconds of the
+/// last line's times, because most lines share them.
 #[derive(Debug, Default)]
 pub(super) struct Clock {
+    /// When the run began.
+    run: UnixTime,
+    /// The number of lines written in the run.
+    lines: u64,
     /// The printed second at which the last line was written.
     written: Stamps,
     /// The printed second at which the fetch of the last line began, which is often a second
@@ -116,9 +157,17 @@ pub(super) struct Clock {
     begun: Stamps,
 }
 
+impl Clock {
+    /// Returns the clock of a run that begins now.
+    pub(super) fn new(run: UnixTime) -> Self {
+        Self { run, ..Self::default() }
+    }
+}
+
 impl Line<'_> {
     /// Appends the log line, with its line end.
     pub(super) fn push(&self, out: &mut Vec<u8>, clock: &mut Clock) {
+        clock.lines += 1;
         push_date(out, self.time, &mut clock.written);
         match u64::try_from(self.status) {
             Ok(status) => {
@@ -152,7 +201,7 @@ impl Line<'_> {
         out.push(b' ');
         self.push_annotations(out);
         out.push(b' ');
-        serde_json::to_writer(&mut *out, &self.extra()).expect("a vector takes every string");
+        serde_json::to_writer(&mut *out, &self.extra(clock)).expect("a vector takes every string");
         out.push(b'\n');
     }
 
@@ -180,14 +229,26 @@ impl Line<'_> {
         }
     }
 
-    fn extra(&self) -> Extra<'_> {
+    fn extra(&self, clock: &Clock) -> Extra<'_> {
         Extra {
+            run: Some(clock.run.as_micros()),
+            line: Some(clock.lines),
             file: self.stored.map(|(file, _)| file.into()),
             offset: self.stored.map(|(_, offset)| offset),
             server: self.server.into(),
             visit: self.visit,
             conn: self.conn,
+            address: self.address,
+            request: (self.request > 0).then_some(self.request),
             sent: self.sent.map(UnixTime::as_micros),
+            ended: self.ended.map(UnixTime::as_micros),
+            owed: self.owed.map(|(owed, _)| micros(owed)),
+            rule: self.owed.map(|(_, rule)| rule.into()),
+            retry_after: self.retry_after.map(micros),
+            robots: self.robots,
+            rules: self.rules.map(|(rules, _)| cut(rules, RULES_BYTES_MAX).into()),
+            is_cut: self.rules.is_some_and(|(_, is_cut)| is_cut),
+            settings: self.settings.cloned(),
             reason: self.reason.map(|reason| cut(reason, WORD_BYTES_MAX).into()),
             hops: self.hops,
             chain: self.chain.map(|chain| cut(chain, URL_BYTES_MAX).into()),
@@ -209,9 +270,53 @@ fn sitemaps_within<'a>(sitemaps: &[&'a str]) -> Vec<Cow<'a, str>> {
     sitemaps.iter().take_while(fits).map(|url| Cow::Borrowed(*url)).collect()
 }
 
+/// Returns a duration in microseconds.
+fn micros(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
+}
+
+/// The settings of a run that an auditor needs, and the format of the log. Times are in
+/// microseconds.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Politeness<'a> {
+    /// The number of the format.
+    pub format: u32,
+    /// Since when the settings apply, in microseconds since 1970.
+    pub from: u64,
+    /// The name under which robots.txt is obeyed.
+    #[serde(borrow)]
+    pub product: Cow<'a, str>,
+    /// Whether robots.txt is obeyed.
+    pub obeys_robots: bool,
+    /// The rest after a visit for each of its requests.
+    pub delay: u64,
+    /// The rest after a visit as a multiple of its duration, in thousandths.
+    pub delay_factor_milli: u32,
+    /// The longest rest that the delay and the factor lead to.
+    pub delay_max: u64,
+    /// The largest number of simultaneous visits to one address; 0 means no limit.
+    pub address_visits_max: u32,
+    /// The rest of an address after a visit.
+    pub address_delay: u64,
+    /// The largest number of simultaneous visits in one registrable domain; 0 means no limit.
+    pub domain_visits_max: u32,
+    /// The rest of a registrable domain after a visit.
+    pub domain_delay: u64,
+}
+
 /// The JSON in the thirteenth field of a log line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Extra<'a> {
+    /// When the run began, in microseconds since 1970; `None` in format 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<u64>,
+    /// The number of the line in the run, counted from 1; `None` in format 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<u64>,
+    /// The settings of the run, on its first line.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub settings: Option<Politeness<'a>>,
     /// The name of the WARC file with the response; `None` if nothing was stored.
     #[serde(borrow, rename = "warcFilename", skip_serializing_if = "Option::is_none")]
     pub file: Option<Cow<'a, str>>,
@@ -226,9 +331,36 @@ pub struct Extra<'a> {
     /// The number of the connection in this run; `None` if there was no connection.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub conn: Option<u64>,
+    /// The address that was connected to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<IpAddr>,
+    /// The number of the request in its visit, counted from 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<u32>,
     /// The time at which the request was sent, in microseconds since 1970; `None` if none was sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sent: Option<u64>,
+    /// The time at which the reply ended or the connection failed, in microseconds since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended: Option<u64>,
+    /// The rest that was owed before the first request of a visit, in microseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owed: Option<u64>,
+    /// The rule that the rest owed follows from.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub rule: Option<Cow<'a, str>>,
+    /// The wait that a Retry-After field asks for, in microseconds.
+    #[serde(default, rename = "retryAfter", skip_serializing_if = "Option::is_none")]
+    pub retry_after: Option<u64>,
+    /// The line of robots.txt that decided about the URL; 0 if no rule applies.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub robots: Option<u32>,
+    /// The rules of a server's robots.txt.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub rules: Option<Cow<'a, str>>,
+    /// Whether the rules are truncated.
+    #[serde(default, rename = "cut", skip_serializing_if = "std::ops::Not::not")]
+    pub is_cut: bool,
     /// The reason for the status, in words.
     #[serde(borrow, skip_serializing_if = "Option::is_none")]
     pub reason: Option<Cow<'a, str>>,

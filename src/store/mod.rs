@@ -204,7 +204,7 @@ impl Store {
             ids: Ids::new(start),
             packer: Packer::new(settings.gzip_level, settings.gzip_bytes_max),
             stamps: Stamps::default(),
-            log_clock: log::Clock::default(),
+            log_clock: log::Clock::new(now),
             surt: Surt::default(),
             revisit_index: RevisitIndex::new(settings.revisit_names_max),
             first_url: Vec::new(),

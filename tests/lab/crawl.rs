@@ -82,10 +82,10 @@ impl Crawl {
         self.lab_file("events.jsonl").lines().skip(1).map(Event::of).collect()
     }
 
-    /// Returns the lines of the crawl log, in order.
+    /// Returns the lines of the crawl log, in order, without those that only show rules.
     pub fn log(&self) -> Vec<Logged> {
         let text = fs::read_to_string(self.job().join("crawl.log")).expect("a crawl log");
-        text.lines().map(Logged::of).collect()
+        text.lines().filter(|line| !line.contains(" - rules {")).map(Logged::of).collect()
     }
 
     /// Returns the lines of the index: URL, file, offset.

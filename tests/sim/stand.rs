@@ -186,8 +186,9 @@ pub fn outcomes_of(log: &[u8]) -> BTreeMap<String, String> {
             _ => "http-error",
         };
         let outcome = entry.extra.reason.as_deref().unwrap_or(by_status);
-        // This line is about the end of a chain, not about the URL's own outcome.
-        if outcome == "redirect-to-known" {
+        // These lines are about the end of a chain and about the rules of a server, not about the
+        // URL's own outcome.
+        if outcome == "redirect-to-known" || entry.annotations == Some("rules") {
             continue;
         }
         outcomes.insert(entry.url.to_owned(), outcome.to_owned());

@@ -17,9 +17,9 @@ use super::settings::Settings;
 use super::{Engine, Error};
 use crate::ground::disk::Disk;
 use crate::ground::stats::Stage;
-use crate::ground::time::{Instant, Now};
+use crate::ground::time::{Instant, Now, UnixTime};
 use crate::store::{Position, Store, Totals};
-pub(super) use record::{LogFacts, cut_as, units_max};
+pub(super) use record::{LogFacts, Unsent, cut_as, units_max};
 use replay::Replays;
 pub(super) use verify::verify;
 
@@ -29,6 +29,8 @@ pub(super) struct Archive {
     store: Store,
     /// Whether a job of the store is in progress.
     is_syncing: bool,
+    /// If the next line of the log must have the politeness settings: since when they apply.
+    new_settings: Option<UnixTime>,
     /// The request of the record that is being written; kept to reuse its memory.
     request: Vec<u8>,
     replays: Replays,
@@ -52,7 +54,14 @@ impl Archive {
         let store = Store::open_since(durable, own, identity, seed, disk, now.unix);
         let store = store.map_err(Error::Store)?;
         let replays = Replays::default();
-        Ok(Self { store, is_syncing: false, request: Vec::new(), replays })
+        let request = Vec::new();
+        let new_settings = Some(now.unix);
+        Ok(Self { store, is_syncing: false, new_settings, request, replays })
+    }
+
+    /// Makes the next line of the crawl log have the politeness settings, which apply since `from`.
+    pub(super) fn announce_settings(&mut self, from: UnixTime) {
+        self.new_settings = Some(from);
     }
 
     /// Returns the archive's files.

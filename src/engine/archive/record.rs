@@ -1,7 +1,8 @@
 //! What is recorded of a fetch: its record in the archive and its line in the crawl log.
 
+use super::Archive;
 use crate::engine::Engine;
-use crate::engine::backlog::Item;
+use crate::engine::backlog::{Item, robots_item};
 use crate::engine::chain::REDIRECT;
 use crate::engine::ledger::Work;
 use crate::engine::outcome::{Outcome, Shortfall};
@@ -10,12 +11,16 @@ use crate::engine::settings::Settings;
 use crate::engine::wire::Conn;
 use crate::engine::wire::{Fetch, FinishedFetch, Reply};
 use crate::frontier::ServerId;
+use crate::ground::disk::Disk;
 use crate::ground::stats::Stage;
+use crate::ground::time::UnixTime;
 use crate::http::response::{Framing, Head};
-use crate::store::log::Line;
-use crate::store::{Capture, Receipt, Tls, Truncated};
+use crate::robots::Rules;
+use crate::store::log::{FORMAT, Line, Politeness, RULES_BYTES_MAX};
+use crate::store::{self, Capture, Receipt, Tls, Truncated};
 use crate::url::UrlRef;
 use smallvec::SmallVec;
+use std::net::IpAddr;
 use std::time::Duration;
 
 /// The cost of compressing one byte, in units of work (see `ledger`).
@@ -27,8 +32,9 @@ const GZIP_WEIGHT: usize = 6;
 pub(in crate::engine) struct LogFacts {
     pub(in crate::engine) outcome: Outcome,
     server: ServerId,
-    /// The number of the connection; `None` if the reply was read back from the archive.
-    conn: Option<u64>,
+    /// The number of the connection and its address; `None` if the reply was read back from the
+    /// archive.
+    conn: Option<(u64, IpAddr)>,
     took: Duration,
     /// The length of the reply in bytes, if any was received.
     size: Option<u64>,
@@ -36,7 +42,25 @@ pub(in crate::engine) struct LogFacts {
     mime: SmallVec<[u8; 40]>,
     /// Whether the head of the reply has malformed lines that were skipped when it was parsed.
     is_odd: bool,
+    /// The wait that the reply asks for in a Retry-After field.
+    retry_after: Option<Duration>,
     receipt: Option<Receipt>,
+}
+
+impl LogFacts {
+    /// Returns whether the reply has a record of its own, which doesn't refer to an earlier one.
+    pub(in crate::engine) fn is_new_record(&self) -> bool {
+        self.receipt.as_ref().is_some_and(|receipt| !receipt.revisit)
+    }
+}
+
+/// What the crawl log says about a URL that was not requested, in addition to its outcome.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::engine) struct Unsent {
+    /// The line of robots.txt that decided about the URL; `None` if none was consulted.
+    pub(in crate::engine) robots: Option<u32>,
+    /// The address to which no connection could be established.
+    pub(in crate::engine) address: Option<IpAddr>,
 }
 
 /// A fetch that is to be recorded in the archive.
@@ -86,9 +110,14 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    /// Returns what the crawl log needs of a fetch. `conn` is the number of its connection, and
-    /// `took` is how long it took.
-    pub(super) fn log_facts(&self, id: ServerId, conn: Option<u64>, took: Duration) -> LogFacts {
+    /// Returns what the crawl log needs of a fetch. `conn` is the number of its connection with the
+    /// address, and `took` is how long it took.
+    pub(super) fn log_facts(
+        &self,
+        id: ServerId,
+        conn: Option<(u64, IpAddr)>,
+        took: Duration,
+    ) -> LogFacts {
         let mime = self.head.and_then(|head| head.field(self.reply.head(), "content-type"));
         LogFacts {
             outcome: self.outcome,
@@ -98,6 +127,7 @@ impl<'a> Attempt<'a> {
             size: self.reply.has_begun().then_some(self.reply.raw.len() as u64),
             mime: SmallVec::from_slice(mime.unwrap_or_default()),
             is_odd: self.head.is_some_and(|head| head.is_odd),
+            retry_after: None,
             receipt: None,
         }
     }
@@ -118,7 +148,9 @@ impl Engine {
         let &FinishedFetch { ref fetch, head, ref reply, outcome, ended } = fetched;
         let attempt = Attempt { fetch, reply, head, outcome };
         let took = ended.since(fetch.sent);
-        let mut facts = attempt.log_facts(conn.server, Some(conn.number), took);
+        let connection = (conn.number, conn.peer.address.ip());
+        let mut facts = attempt.log_facts(conn.server, Some(connection), took);
+        facts.retry_after = self.retry_after(fetched);
         if is_last && self.settings.keeps_archive() && attempt.is_kept() {
             let authority = self.backlog.origin(conn.server).authority();
             self.archive.request.clear();
@@ -146,7 +178,20 @@ impl Engine {
         facts: &LogFacts,
         sitemaps: &[&str],
     ) {
+        self.write_robots_line(fetch, facts, sitemaps, None);
+    }
+
+    /// Does what [`Engine::write_line`] does, and adds the rules of the robots.txt if archive and
+    /// log don't show them otherwise.
+    pub(in crate::engine) fn write_robots_line(
+        &mut self,
+        fetch: &Fetch,
+        facts: &LogFacts,
+        sitemaps: &[&str],
+        rules: Option<&Rules>,
+    ) {
         let stage = self.turn.enter(Stage::Store, 0);
+        let rules = rules.map(|rules| self.text_of_rules(rules));
         let tries = match fetch.item.tries {
             0 => String::new(),
             tries => format!("{tries}t"),
@@ -168,8 +213,16 @@ impl Engine {
             stored: facts.receipt.as_ref().map(|receipt| (&*receipt.file, receipt.offset)),
             server: self.backlog.origin(facts.server).as_str(),
             visit: u64::from(fetch.visit) + 1,
-            conn: facts.conn,
-            sent: facts.conn.map(|_| fetch.sent_unix),
+            conn: facts.conn.map(|(number, _)| number),
+            address: facts.conn.map(|(_, address)| address),
+            request: facts.conn.map_or(0, |_| fetch.request),
+            sent: facts.conn.map(|_| self.turn.steady(fetch.sent)),
+            ended: facts.conn.map(|_| self.turn.steady(fetch.sent + facts.took)),
+            owed: fetch.owed.filter(|_| facts.conn.is_some()).map(|(rest, by)| (rest, by.name())),
+            retry_after: facts.retry_after,
+            robots: fetch.robots_line,
+            rules: rules.as_ref().map(|(text, is_cut)| (text.as_str(), *is_cut)),
+            settings: None,
             reason: reason(facts.outcome),
             hops: u32::from(fetch.item.hops),
             chain: fetch.chain.as_deref(),
@@ -177,7 +230,7 @@ impl Engine {
             detail: fetch.evidence.as_ref().and_then(|evidence| evidence.detail),
             evidence: fetch.evidence.as_ref().map(|evidence| &*evidence.bytes),
         };
-        let noted = self.archive.store.note(&line, self.storage.disk());
+        let noted = self.archive.push(line, &self.settings, self.storage.disk());
         // If the line could not be written, it waits in memory.
         self.checked(noted);
         self.turn.back(stage);
@@ -190,16 +243,50 @@ impl Engine {
         let stage = self.turn.enter(Stage::Store, 0);
         let path = hop_path(found_as, hops);
         let line = Line { time: self.turn.unix(), path: text_of(&path), hops: hops.into(), ..line };
-        let noted = self.archive.store.note(&line, self.storage.disk());
+        let noted = self.archive.push(line, &self.settings, self.storage.disk());
         self.checked(noted);
         self.turn.back(stage);
     }
 
     /// Counts and logs a try of a queued URL that ended before its request was sent.
-    pub(in crate::engine) fn note_attempt(&mut self, id: ServerId, item: &Item, outcome: Outcome) {
+    pub(in crate::engine) fn note_attempt(
+        &mut self,
+        id: ServerId,
+        item: &Item,
+        outcome: Outcome,
+        Unsent { robots, address }: Unsent,
+    ) {
         self.counts.outcome(outcome);
-        let status = outcome.verdict().code;
-        self.log_item(id, item, Line { status, reason: reason(outcome), ..Line::default() });
+        let line = Line {
+            status: outcome.verdict().code,
+            reason: reason(outcome),
+            robots,
+            address,
+            ended: address.map(|_| self.turn.steady(self.turn.at())),
+            ..Line::default()
+        };
+        self.log_item(id, item, line);
+    }
+
+    fn text_of_rules(&mut self, rules: &Rules) -> (String, bool) {
+        let (text, is_cut) = rules.text(RULES_BYTES_MAX);
+        self.turn.charge(Work::Rules, text.len());
+        (text, is_cut)
+    }
+
+    /// Writes a line with the rules of a server that are not those of its own reply, so that the
+    /// log alone shows what was allowed.
+    pub(in crate::engine) fn log_rules(&mut self, id: ServerId, rules: &Rules) {
+        let (text, is_cut) = self.text_of_rules(rules);
+        self.counts.rules_lines += 1;
+        let item = robots_item(id);
+        let line = Line {
+            annotations: &["rules"],
+            ended: Some(self.turn.steady(self.turn.at())),
+            rules: Some((&text, is_cut)),
+            ..Line::default()
+        };
+        self.log_item(id, &item, line);
     }
 
     /// Writes the crawl-log line of a URL whose record can't be read back from the archive, so that
@@ -247,6 +334,40 @@ impl Engine {
     }
 }
 
+impl Archive {
+    /// Appends a line to the crawl log. The first one of a run, and the first one after a change,
+    /// contains the settings.
+    fn push(
+        &mut self,
+        line: Line<'_>,
+        settings: &Settings,
+        disk: &mut dyn Disk,
+    ) -> Result<(), store::Error> {
+        let Some(from) = self.new_settings.take() else { return self.store.note(&line, disk) };
+        let settings = politeness(settings, from);
+        self.store.note(&Line { settings: Some(&settings), ..line }, disk)
+    }
+}
+
+/// Returns the settings that an auditor of the log needs.
+fn politeness(settings: &Settings, from: UnixTime) -> Politeness<'_> {
+    let own = &settings.frontier.scheduler;
+    let micros = |duration: Duration| u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
+    Politeness {
+        format: FORMAT,
+        from: from.as_micros(),
+        product: settings.identity.product.as_str().into(),
+        obeys_robots: settings.robots.obey,
+        delay: micros(own.delay),
+        delay_factor_milli: own.delay_factor_milli,
+        delay_max: micros(own.delay_max),
+        address_visits_max: own.address_visits_max,
+        address_delay: micros(own.address_delay),
+        domain_visits_max: own.domain_visits_max,
+        domain_delay: micros(own.domain_delay),
+    }
+}
+
 /// Returns the cost of archiving one byte, in units of work (see `ledger`).
 fn weight(settings: &Settings) -> usize {
     if settings.store.gzip_level > 0 { GZIP_WEIGHT } else { 1 }
@@ -273,8 +394,45 @@ fn annotations<'a>(fetch: &Fetch, facts: &LogFacts, tries: &'a str) -> SmallVec<
     if facts.conn.is_none() {
         words.push("replayed");
     }
+    let is_known = |word: &&str| ANNOTATIONS.contains(word) || *word == tries;
+    debug_assert!(words.iter().all(is_known), "{words:?}: CRAWL-LOG.md documents each annotation");
     words
 }
+
+/// All annotations, except for numbers of tries.
+const ANNOTATIONS: [&str; 31] = [
+    "lenTrunc",
+    "timeTrunc",
+    "disconnectTrunc",
+    "trunc",
+    "oddHead",
+    "replayed",
+    "notReadBack",
+    "compared",
+    "putBack",
+    "surplus",
+    "rules",
+    "robots-challenge",
+    "robots-cut",
+    "robots-html",
+    "robots-label",
+    "badLocation",
+    "codingUnknown",
+    "codingsTooMany",
+    "codingLabel",
+    "codingSum",
+    "codingTooLarge",
+    "codingBroken",
+    "charsetTooLarge",
+    "charsetLate",
+    "linksCut",
+    "linksBytesCut",
+    "linkTooLong",
+    "valueTooLong",
+    "baseTooLong",
+    "urlTooLong",
+    "urlsBytesCut",
+];
 
 /// Returns the reason that a crawl-log line gives for an outcome. A reply has none, since its
 /// status says it.

@@ -232,6 +232,21 @@ impl<'a> Parts<'a> {
     }
 }
 
+/// Returns the item that fetches a server's own robots.txt.
+pub fn robots_item(id: ServerId) -> Item {
+    Item {
+        target: ROBOTS_TXT.into(),
+        quality: Quality::ZERO,
+        arrival: 0,
+        depth: 0,
+        hops: 0,
+        tries: 0,
+        purpose: Purpose::Robots(id, 0),
+        found_as: b'P',
+        via: None,
+    }
+}
+
 /// Returns whether bytes read from disk are a valid payload.
 pub fn is_payload(payload: &[u8]) -> bool {
     Parts::of(payload).is_ok()

@@ -23,6 +23,7 @@ use super::COPY_BYTES;
 use super::state::{CachedRules, Robots};
 use crate::engine::Engine;
 use crate::engine::ledger::Work;
+use crate::engine::site::Cached;
 use crate::frontier::{ServerId, ServerState};
 use crate::ground::codec::{Put, Take};
 use crate::ground::disk::{self, Disk};
@@ -189,8 +190,7 @@ impl Engine {
         self.robots.cache.bytes += robots.bytes();
         site.robots = robots;
         if matches!(site.robots, Robots::Rules(..)) {
-            site.rules_used = true;
-            if !std::mem::replace(&mut site.rules_listed, true) {
+            if std::mem::replace(&mut site.cached, Cached::Used) == Cached::No {
                 self.robots.cache.hand.push_back(id);
             }
             self.evict_some();
@@ -210,11 +210,14 @@ impl Engine {
             let site = self.sites.get_mut(id);
             let has_rules = matches!(site.robots, Robots::Rules(..));
             let is_visited = self.backlog.server(id).state() == ServerState::Busy;
-            if has_rules && (is_visited || std::mem::take(&mut site.rules_used)) {
+            if has_rules && (is_visited || site.cached == Cached::Used) {
+                if !is_visited {
+                    site.cached = Cached::Unused;
+                }
                 self.robots.cache.hand.push_back(id);
                 continue;
             }
-            site.rules_listed = false;
+            site.cached = Cached::No;
             self.robots.cache.bytes -= site.robots.bytes();
             if let Robots::Rules(held, until) = std::mem::take(&mut site.robots) {
                 site.robots = match until > self.turn.at() {

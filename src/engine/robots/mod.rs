@@ -20,7 +20,7 @@ use super::backlog::{Item, Purpose, Queued, ROBOTS_TXT};
 use super::ledger::Work;
 use super::outcome::Outcome;
 use super::wire::{FinishedFetch, SURPLUS};
-use crate::frontier::{Retirement, ServerId, ServerState};
+use crate::frontier::{Retirement, Rule, ServerId, ServerState};
 use crate::ground::quality::Quality;
 use crate::ground::time::Instant;
 use crate::http::cookies::Jar;
@@ -48,6 +48,35 @@ pub(super) struct RobotsFiles {
     jars: BTreeMap<ServerId, Jar>,
     /// For each server whose robots.txt is requested: the servers whose robots.txt redirects to it.
     followers: BTreeMap<ServerId, Vec<ServerId>>,
+}
+
+/// How archive and log show the rules of a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Shown {
+    /// The server sent its own complete file, which is archived as it came, or it answered that it
+    /// has none.
+    InArchive,
+    /// The reply is the server's own, but isn't archived, or it isn't evident how it was read. The
+    /// rules are in its line of the log.
+    InLine,
+    /// The rules are not those of the server's own reply. They have a line of their own.
+    No,
+}
+
+impl Shown {
+    /// Returns how the rules of a reply with this meaning are shown.
+    fn by(answer: &RobotsReply, means: Meaning) -> Self {
+        let is_plain = matches!(answer.outcome, Outcome::Status(_))
+            && answer.surplus.is_empty()
+            && !answer.fetch.notes.iter().any(|note| note.starts_with("robots-"));
+        if answer.hops > 0 || answer.server != answer.of {
+            Self::No
+        } else if is_plain && (means == Meaning::Unavailable || answer.facts.is_new_record()) {
+            Self::InArchive
+        } else {
+            Self::InLine
+        }
+    }
 }
 
 impl RobotsFiles {
@@ -167,14 +196,17 @@ impl Engine {
         let Reading { means, rules, .. } = reading;
         let is_read = means == Meaning::Parse;
         let sitemaps: Vec<&str> = rules.sitemaps().filter(|_| is_read).collect();
-        self.write_line(&answer.fetch, &answer.facts, &sitemaps);
+        let shown = Shown::by(&answer, means);
+        let is_file = matches!(means, Meaning::Parse | Meaning::Unavailable);
+        let written = Some(&rules).filter(|_| is_file && shown == Shown::InLine);
+        self.write_robots_line(&answer.fetch, &answer.facts, &sitemaps, written);
         match means {
             Meaning::Parse | Meaning::Unavailable => {
                 let until = self.turn.at() + self.settings.robots.ttl;
                 if let Some(other) = other {
-                    self.robots_known(other, rules.clone(), until);
+                    self.robots_known(other, rules.clone(), until, Shown::No);
                 }
-                self.robots_known(of, rules, until);
+                self.robots_known(of, rules, until, shown);
             }
             Meaning::Follow => {
                 self.follow_robots(&answer, (of, hops));
@@ -206,8 +238,9 @@ impl Engine {
         }
     }
 
-    /// Sets the rules of a server and of its followers, valid until `until`.
-    fn robots_known(&mut self, of: ServerId, rules: Rules, until: Instant) {
+    /// Sets the rules of a server and of its followers, valid until `until`. Unless the archive and
+    /// the log show them already, the log gets a line with them.
+    fn robots_known(&mut self, of: ServerId, rules: Rules, until: Instant, shown: Shown) {
         self.end_waits(of, Some((&rules, until)));
         self.robots.jars.remove(&of);
         let settings = self.settings.robots;
@@ -215,12 +248,16 @@ impl Engine {
             // The file was only requested to find out whether the server answers.
             return;
         }
+        if shown == Shown::No {
+            self.log_rules(of, &rules);
+        }
         let delay = rules.crawl_delay();
         let site = self.sites.get_mut(of);
         let waits = site.robots_redirected().is_some();
         site.note_robots_fetched();
         self.set_robots(of, Robots::of(rules, until));
         self.backlog.set_crawl_delay(of, delay, self.turn.at());
+        self.extend_rest(of, delay.unwrap_or_default());
         if delay.is_some_and(|delay| delay > settings.crawl_delay_max) {
             let why = Retirement::CrawlDelay;
             self.sites.get_mut(of).set_retiring(why, Outcome::ServerRetired(why));
@@ -230,6 +267,20 @@ impl Engine {
         } else if waits {
             let due = self.sites.get(of).due();
             self.backlog.rouse(of, due, self.turn.at());
+        }
+    }
+
+    /// Makes the rest of a server last for its Crawl-delay, which became known after its last
+    /// visit. A visit in progress has its rest computed when it ends.
+    fn extend_rest(&mut self, of: ServerId, delay: Duration) {
+        let now = self.turn.at();
+        let server = self.backlog.server(of);
+        let rests = server.visits > 0 && server.state() != ServerState::Busy;
+        let due = self.sites.get(of).ended() + delay;
+        if rests && due > self.sites.get(of).due().max(now) {
+            let site = self.sites.get_mut(of);
+            site.set_rest(site.ended(), due, Rule::CrawlDelay);
+            self.backlog.snooze(of, due, now);
         }
     }
 
@@ -251,7 +302,7 @@ impl Engine {
         let site = self.sites.get_mut(of);
         let since = site.note_robots_failure(now);
         if now.since(since) >= settings.unreachable_max {
-            self.robots_known(of, Rules::allow_all(), now + settings.ttl);
+            self.robots_known(of, Rules::allow_all(), now + settings.ttl, Shown::No);
             return None;
         }
         site.robots_tries = site.robots_tries.saturating_add(1);
@@ -285,7 +336,7 @@ impl Engine {
         let server = if follows { self.server_for(batch.get(0), b'P').ok() } else { None };
         let Some(server) = server else {
             let until = self.turn.at() + self.settings.robots.ttl;
-            return self.robots_known(of, Rules::allow_all(), until);
+            return self.robots_known(of, Rules::allow_all(), until, Shown::No);
         };
         let url = batch.get(0);
         let until = self.turn.at() + REDIRECTED_MAX;
@@ -346,12 +397,12 @@ impl Engine {
                 match &self.sites.get(server).robots {
                     Robots::Open(until) => {
                         let until = *until;
-                        self.robots_known(of, Rules::allow_all(), until);
+                        self.robots_known(of, Rules::allow_all(), until, Shown::No);
                     }
                     Robots::Rules(held, until) => {
                         let (rules, until) = (held.rules.clone(), *until);
                         self.turn.charge(Work::Rules, rules.size_bytes() / COPY_BYTES);
-                        self.robots_known(of, rules, until);
+                        self.robots_known(of, rules, until, Shown::No);
                     }
                     _ => {
                         self.robots_unreachable(of);

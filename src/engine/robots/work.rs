@@ -6,9 +6,9 @@
 //!
 //! Law: while a reply waits, no page is requested from the servers that it is for.
 
-use super::COPY_BYTES;
 use super::reading::RobotsReply;
 use super::state::{REDIRECTED_MAX, Robots};
+use super::{COPY_BYTES, Shown};
 use crate::engine::Engine;
 use crate::engine::ledger::Work;
 use crate::frontier::ServerId;
@@ -72,7 +72,7 @@ impl Engine {
                         _ if !waits => {}
                         Some((rules, until)) => {
                             self.turn.charge(Work::Rules, rules.size_bytes() / COPY_BYTES);
-                            self.robots_known(server, rules.clone(), *until);
+                            self.robots_known(server, rules.clone(), *until, Shown::No);
                         }
                         None => _ = self.robots_unreachable(server),
                     }

@@ -19,7 +19,8 @@ mod orders;
 mod outage;
 
 use super::Engine;
-use super::backlog::{Item, Purpose, ROBOTS_TXT};
+use super::archive::Unsent;
+use super::backlog::{Item, Purpose, ROBOTS_TXT, robots_item};
 use super::contract::{Action, Answer, LookupId, NameFailure};
 use super::counts::Loss;
 use super::ledger::Work;
@@ -28,10 +29,10 @@ use super::robots::state::{Robots, RobotsStatus};
 use super::settings::{Retries, Settings};
 use super::wire::OpenVisit;
 use crate::dns::{self, Names};
-use crate::frontier::{Retirement, ServerId, Visit};
-use crate::ground::quality::Quality;
+use crate::frontier::{Retirement, Rule, ServerId, Visit};
 use crate::ground::stats::Stage;
 use crate::ground::time::Instant;
+use crate::robots::Verdict;
 use census::Census;
 use deferred::Deferred;
 pub(super) use orders::BadLog;
@@ -177,7 +178,7 @@ impl Engine {
         if let Some(hold) = self.held_by(id, address) {
             return self.obey_hold(id, hold);
         }
-        if !self.drop_disallowed(id) {
+        if self.drop_disallowed(id) == Head::Unknown {
             return self.begin_later(id);
         }
         if self.held_url(id).is_some() {
@@ -244,23 +245,24 @@ impl Engine {
             {
                 self.set_robots(id, Robots::Asked);
             }
-            return item.map_or(Next::Nothing, Next::Item);
+            return item.map_or(Next::Nothing, |item| Next::Item(item, None));
         }
         match self.robots_status(id) {
             RobotsStatus::Unknown => {
                 self.set_robots(id, Robots::Asked);
-                Next::Item(robots_item(id))
+                Next::Item(robots_item(id), None)
             }
             RobotsStatus::Pending => Next::Nothing,
-            RobotsStatus::Known if !self.drop_disallowed(id) => Next::Later,
-            RobotsStatus::Known if self.retry_due(id).is_some() => Next::Nothing,
-            RobotsStatus::Known if self.held_url(id).is_some() => Next::Nothing,
             RobotsStatus::Known => {
+                let Head::Examined(line) = self.drop_disallowed(id) else { return Next::Later };
+                if self.retry_due(id).is_some() || self.held_url(id).is_some() {
+                    return Next::Nothing;
+                }
                 let item = self.backlog.take(id);
                 if item.as_ref().is_some_and(|item| item.tries > 0) {
                     self.sites.get_mut(id).take_retry();
                 }
-                item.map_or(Next::Nothing, Next::Item)
+                item.map_or(Next::Nothing, |item| Next::Item(item, line))
             }
         }
     }
@@ -274,27 +276,29 @@ impl Engine {
     }
 
     /// Drops URLs from the head of a queue that need no request: those that robots.txt forbids,
-    /// each with its line in the log, and those whose replies are in the archive. Returns `false`
-    /// if the visit's share of the budget ran out before a URL to request was found.
-    fn drop_disallowed(&mut self, id: ServerId) -> bool {
+    /// each with its line in the log, and those whose replies are in the archive.
+    fn drop_disallowed(&mut self, id: ServerId) -> Head {
         let obeys =
             self.settings.robots.obey && matches!(self.robots_status(id), RobotsStatus::Known);
         let floor = self.share_floor();
         while self.backlog.peek(id).is_some_and(|item| !item.is_robots()) {
             if self.turn.left(Work::Rules) <= floor {
-                return false;
+                return Head::Unknown;
             }
             if self.drop_without_request(id) || self.shelve_paused(id) {
                 continue;
             }
-            let Some(outcome) = self.refusal(id, obeys) else { break };
+            let (outcome, line) = match self.refusal(id, obeys) {
+                (Some(outcome), line) => (outcome, line),
+                (None, line) => return Head::Examined(line),
+            };
             let item = self.backlog.take(id).expect("just examined");
             if outcome == Outcome::RobotsUnreachable {
                 self.lose_to_robots(id, &item);
             }
-            self.drop_unsent(id, &item, outcome);
+            self.drop_unsent(id, &item, outcome, line);
         }
-        true
+        Head::Examined(None)
     }
 
     /// Drops the URL at the head of a queue if it needs neither a request nor an outcome: a stray
@@ -319,27 +323,33 @@ impl Engine {
     }
 
     /// Returns the outcome of the URL at the head of a queue if it may not be requested, else
-    /// `None`.
-    fn refusal(&mut self, id: ServerId, obeys: bool) -> Option<Outcome> {
+    /// `None`; and the line of robots.txt that decided, if the file was consulted.
+    fn refusal(&mut self, id: ServerId, obeys: bool) -> (Option<Outcome>, Option<u32>) {
         if self.held_url(id) == Some(Hold::Blocked) {
-            return Some(Outcome::Blocked);
+            return (Some(Outcome::Blocked), None);
         }
-        if self.admission.rescope().is_due() {
-            let item = self.backlog.peek(id)?.clone();
-            if let Some(outcome) = self.left_scope(id, &item) {
-                return Some(outcome);
+        if self.admission.rescope().is_due()
+            && let Some(item) = self.backlog.peek(id).cloned()
+            && let Some(outcome) = self.left_scope(id, &item)
+        {
+            return (Some(outcome), None);
+        }
+        let Some(item) = self.backlog.peek(id).filter(|_| obeys) else { return (None, None) };
+        match self.sites.get_mut(id).robots_verdict(&item.target, &mut self.turn) {
+            Some(Verdict { allowed, line }) => {
+                ((!allowed).then_some(Outcome::RobotsDenied), Some(line))
             }
+            None => (Some(Outcome::RobotsUnreachable), None),
         }
-        let item = self.backlog.peek(id).filter(|_| obeys)?;
-        self.sites.get_mut(id).robots_refusal(&item.target, &mut self.turn)
     }
 
     /// Gives a URL, which leaves its queue without a request, its outcome and its line in the crawl
     /// log.
-    fn drop_unsent(&mut self, id: ServerId, item: &Item, outcome: Outcome) {
+    fn drop_unsent(&mut self, id: ServerId, item: &Item, outcome: Outcome, robots: Option<u32>) {
         let via_bytes = item.via.as_ref().map_or(0, |via| via.len());
         self.turn.charge(Work::Dropped, DROP_UNITS + item.target.len() + via_bytes);
-        self.complete_unsent(id, item, outcome);
+        self.note_attempt(id, item, outcome, Unsent { robots, address: None });
+        self.finish_unsent(id, item, outcome);
     }
 
     /// Ends a visit for the frontier. Returns when the server may be visited again.
@@ -354,7 +364,7 @@ impl Engine {
             self.backlog.hand_back(id, now);
             return self.backlog.server(id).due;
         }
-        let retry_due = self.retry_due(id);
+        let (retry_due, rule) = (self.retry_due(id), self.backlog.rule(id, &visit));
         let mut due = self.backlog.finish(id, &visit, now);
         log::debug!(
             "{}: {} requests in a visit; the next in {:?}",
@@ -363,7 +373,7 @@ impl Engine {
             due.since(now)
         );
         let site = self.sites.get_mut(id);
-        site.set_rest(now, due);
+        site.set_rest(now, due, rule);
         if let Some(until) = site.robots_redirected() {
             self.backlog.snooze(id, until, now);
         } else if let Some(until) = retry_due {
@@ -392,7 +402,8 @@ impl Engine {
         if !self.sites.get(id).is_retiring()
             && let Some(item) = self.backlog.peek(id).cloned()
         {
-            self.note_attempt(id, &item, outcome);
+            let address = at.filter(|_| outcome != Outcome::Local);
+            self.note_attempt(id, &item, outcome, Unsent { robots: None, address });
         }
         let due = self.finish_visit(id, &visit);
         self.visits.names.expire_by(self.backlog.origin(id).host(), due);
@@ -416,7 +427,9 @@ impl Engine {
                 visit.tally.strained |= fate == ServerFate::Strained;
                 visit.end(self.turn.at() + wait);
             }
-            ServerFate::Spared => visit.rest(self.turn.at() + self.settings.retries.wait),
+            ServerFate::Spared => {
+                visit.rest(self.turn.at() + self.settings.retries.wait, Rule::Backoff);
+            }
             ServerFate::Retire(why) => {
                 visit.over = true;
                 site.set_retiring(why, outcome);
@@ -463,7 +476,7 @@ impl Engine {
             Purpose::Hop(chain) if !self.chains.has(chain) => {}
             Purpose::Page | Purpose::Hop(_) => {
                 self.keep_given_up(id, item);
-                self.drop_unsent(id, item, outcome);
+                self.drop_unsent(id, item, outcome, None);
             }
             Purpose::Robots(of, _) => {
                 self.robots_unreachable(of);
@@ -475,27 +488,22 @@ impl Engine {
 
 /// What to request next from a server.
 pub(super) enum Next {
-    Item(Item),
+    /// The item, with the line of robots.txt that allows it if the file was consulted.
+    Item(Item, Option<u32>),
     Nothing,
     /// The next URL is not known yet: the visit's share of the budget is spent.
     Later,
 }
 
+/// What is known of the URL at the head of a queue.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Head {
+    /// It may be requested; the line of robots.txt that allows it, if the file was consulted.
+    Examined(Option<u32>),
+    /// The visit's share of the budget ran out before a URL to request was found.
+    Unknown,
+}
+
 /// The fixed cost of dropping a URL, in units of work (see `ledger`), in addition to one unit for
 /// each of its bytes; mostly the cost of its line in the crawl log.
 const DROP_UNITS: usize = 512;
-
-/// Returns the item that fetches a server's own robots.txt.
-pub(super) fn robots_item(id: ServerId) -> Item {
-    Item {
-        target: ROBOTS_TXT.into(),
-        quality: Quality::ZERO,
-        arrival: 0,
-        depth: 0,
-        hops: 0,
-        tries: 0,
-        purpose: Purpose::Robots(id, 0),
-        found_as: b'P',
-        via: None,
-    }
-}

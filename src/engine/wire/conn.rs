@@ -13,7 +13,7 @@ use super::held::Batch;
 use super::pool::Pool;
 use crate::engine::contract::{ConnFacts, ConnId};
 use crate::engine::settings::Connections;
-use crate::frontier::{ServerId, Visit};
+use crate::frontier::{Rule, ServerId, Visit};
 use crate::ground::time::{Instant, Timers};
 use crate::http::pipeline::Pipeline;
 use crate::http::response::{Head, Limits, Reader};
@@ -63,15 +63,17 @@ impl OpenVisit {
         Self { tally: Visit { began, ..Visit::default() }, reused, over: false }
     }
 
-    /// Makes the next visit of the server begin no earlier than `until`.
-    pub(in crate::engine) fn rest(&mut self, until: Instant) {
-        self.tally.not_before = self.tally.not_before.max(until);
+    /// Makes the next visit of the server begin no earlier than `until`, by this rule.
+    pub(in crate::engine) fn rest(&mut self, until: Instant, rule: Rule) {
+        if until > self.tally.not_before {
+            (self.tally.not_before, self.tally.rule) = (until, rule);
+        }
     }
 
     /// Makes this visit send no more requests, and the next one of the server begin no earlier than
     /// `until`.
     pub(in crate::engine) fn end(&mut self, until: Instant) {
-        self.rest(until);
+        self.rest(until, Rule::Backoff);
         self.over = true;
     }
 }

@@ -7,10 +7,12 @@
 use super::pool::Pool;
 use crate::engine::backlog::Item;
 use crate::engine::outcome::Outcome;
+use crate::frontier::Rule;
 use crate::ground::time::{Instant, UnixTime};
 use crate::http::response::Head;
 use smallvec::SmallVec;
 use std::ops::Range;
+use std::time::Duration;
 
 /// A request that was written, with the URL that it is for.
 #[derive(Debug)]
@@ -26,6 +28,13 @@ pub(in crate::engine) struct Fetch {
     pub(in crate::engine) sent_unix: UnixTime,
     /// The number of the visit among those of its server.
     pub(in crate::engine) visit: u32,
+    /// The number of the request in its visit, from 1; 0 until the request is written.
+    pub(in crate::engine) request: u32,
+    /// Of the first request of a visit, the rest that was owed since the last one.
+    pub(in crate::engine) owed: Option<(Duration, Rule)>,
+    /// The line of robots.txt that allows the URL, 0 if no rule applies; `None` if robots.txt was
+    /// not consulted.
+    pub(in crate::engine) robots_line: Option<u32>,
     /// Annotations for the fetch's line in the crawl log: what was out of the ordinary.
     pub(in crate::engine) notes: SmallVec<[&'static str; 2]>,
     /// Why the reply could not be read; `None` if it could.

@@ -93,9 +93,9 @@ impl Engine {
         while !later && self.may_send(slot) {
             let id = self.wire.conn(slot).server;
             match self.next_item(id) {
-                Next::Item(item) => {
+                Next::Item(item, robots_line) => {
                     self.send(slot, item);
-                    self.note_put_back(slot);
+                    self.note_put_back(slot, robots_line);
                 }
                 Next::Nothing => break,
                 Next::Later => {
@@ -160,6 +160,9 @@ impl Engine {
             sent: self.turn.at(),
             sent_unix: self.turn.unix(),
             visit: self.backlog.server(id).visits,
+            request: 0,
+            owed: None,
+            robots_line: None,
             notes: SmallVec::new(),
             evidence: None,
         }
@@ -167,7 +170,8 @@ impl Engine {
 
     /// Writes the request for a URL.
     pub(in crate::engine) fn send(&mut self, slot: u32, item: Item) {
-        let fetch = self.new_fetch(self.wire.conn(slot).server, item);
+        let id = self.wire.conn(slot).server;
+        let (mut fetch, slowed) = (self.new_fetch(id, item), self.slowed_until(id));
         let conn = self.wire.conns.get_mut(slot);
         let site = self.sites.get_mut(conn.server);
         if conn.flight.is_empty() {
@@ -186,7 +190,9 @@ impl Engine {
         self.wire.first_request.get_or_insert(self.turn.at());
         self.counts.robots += u64::from(fetch.item.is_robots());
         self.counts.retries += u64::from(fetch.item.tries > 0);
-        if conn.visit.tally.requests == 1 {
+        fetch.request = conn.visit.tally.requests;
+        if fetch.request == 1 {
+            fetch.owed = Some(site.owed(slowed));
             site.observe_rest(self.turn.at(), &mut self.counts.rest_kept_milli);
         }
         conn.flight.push_back(fetch);
@@ -226,11 +232,12 @@ impl Engine {
         }
     }
 
-    /// Adds an annotation to the last request written if its URL had been put back into its queue
-    /// after an untrusted reply: see `wire::held`.
-    pub(in crate::engine) fn note_put_back(&mut self, slot: u32) {
+    /// Adds to the last request written the line of robots.txt that allows it, and an annotation if
+    /// its URL had been put back into its queue after an untrusted reply: see `wire::held`.
+    fn note_put_back(&mut self, slot: u32, robots_line: Option<u32>) {
         let conn = self.wire.conns.get_mut(slot);
         let fetch = conn.flight.back_mut().expect("it was sent");
+        fetch.robots_line = robots_line;
         if fetch.item.purpose == Purpose::Page && self.sites.get_mut(conn.server).take_put_back() {
             fetch.notes.push("putBack");
         }

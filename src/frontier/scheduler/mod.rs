@@ -60,7 +60,7 @@ use std::collections::BTreeMap;
 use std::hint::black_box;
 use std::net::IpAddr;
 use std::time::Duration;
-pub use visit::{Burst, Visit};
+pub use visit::{Burst, Rule, Visit};
 
 /// How many records of servers are prefetched together: about as many memory reads as a processor
 /// has pending at the same time.
@@ -327,6 +327,11 @@ impl Scheduler {
         self.release(id, Some((visit.ended, host_due)), now);
         self.settle(id, waiting(self.counted(id)), now);
         due
+    }
+
+    /// Returns the rule that decides when a server is due after `visit`, which has ended.
+    pub fn rule(&self, id: ServerId, visit: &Visit) -> Rule {
+        self.settings.rule(visit, self.server(id).crawl_delay())
     }
 
     /// Records whether a connection to a server is parked (kept open between two visits), which

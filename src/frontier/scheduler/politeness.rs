@@ -4,7 +4,7 @@
 //! follows, the server is not visited.
 
 use super::policy;
-use super::visit::{Burst, Visit};
+use super::visit::{Burst, Rule, Visit};
 #[cfg(test)]
 use crate::frontier::tests::sabotage::{self, Sabotage};
 use crate::ground::time::Instant;
@@ -83,13 +83,25 @@ impl Settings {
         pairs.into_iter().find(|(_, old, new)| old != new).map(|(key, ..)| key)
     }
 
+    /// Returns how long a server rests after `visit`; see [`Settings::owed`].
+    pub fn rest(&self, visit: &Visit, crawl_delay: Option<Duration>) -> Duration {
+        self.owed(visit, crawl_delay).0
+    }
+
+    /// Returns the rule that decides when the next visit after `visit` may begin.
+    pub fn rule(&self, visit: &Visit, crawl_delay: Option<Duration>) -> Rule {
+        let (rest, rule) = self.owed(visit, crawl_delay);
+        if visit.not_before > visit.ended + rest { visit.rule } else { rule }
+    }
+
     /// Returns how long a server rests after `visit`: `max(requests x delay, delay_factor x
     /// duration)`, at most `delay_max`, but never less than the server's own Crawl-delay for each
-    /// request. A visit without a request counts as one request.
-    pub fn rest(&self, visit: &Visit, crawl_delay: Option<Duration>) -> Duration {
+    /// request. A visit without a request counts as one request. Also returns the rule that the
+    /// rest follows from.
+    fn owed(&self, visit: &Visit, crawl_delay: Option<Duration>) -> (Duration, Rule) {
         #[cfg(test)]
         if sabotage::is(Sabotage::DelayIgnored) {
-            return Duration::ZERO;
+            return (Duration::ZERO, Rule::None);
         }
         let requests = visit.requests.max(1);
         let by_count = self.delay.saturating_mul(requests);
@@ -98,7 +110,13 @@ impl Settings {
         let own = by_count.max(by_duration).min(self.delay_max);
         #[cfg(test)]
         let crawl_delay = crawl_delay.filter(|_| !sabotage::is(Sabotage::CrawlDelayIgnored));
-        own.max(crawl_delay.unwrap_or_default().saturating_mul(requests))
+        let asked = crawl_delay.unwrap_or_default().saturating_mul(requests);
+        match own {
+            own if asked > own => (asked, Rule::CrawlDelay),
+            own if by_duration > by_count => (own, Rule::DelayFactor),
+            Duration::ZERO => (own, Rule::None),
+            own => (own, Rule::Delay),
+        }
     }
 
     /// Returns the longest rest that can follow one visit. A server rests for so long if nothing is
@@ -136,6 +154,34 @@ mod tests {
             let visit = Visit::new(requests, began, began + duration);
             assert_eq!(settings.rest(&visit, crawl_delay), expected, "{why}");
         }
+    }
+
+    /// Law: the rule is that of the largest claim.
+    #[test]
+    fn the_rule_is_that_of_the_largest_claim() {
+        let settings = Settings::default();
+        let ms = Duration::from_millis;
+        let cases = [
+            (ms(20), None, 0, Rule::Delay),
+            (ms(400), None, 0, Rule::DelayFactor),
+            (ms(90_000), None, 0, Rule::DelayFactor),
+            (ms(400), Some(ms(5_000)), 0, Rule::CrawlDelay),
+            (ms(400), Some(ms(100)), 0, Rule::DelayFactor),
+            (ms(400), None, 4_400, Rule::DelayFactor),
+            (ms(400), None, 4_401, Rule::RetryAfter),
+            (ms(400), Some(ms(5_000)), 5_401, Rule::RetryAfter),
+        ];
+        for (duration, crawl_delay, not_before, expected) in cases {
+            let visit = Visit {
+                not_before: Instant::ZERO + ms(not_before),
+                rule: Rule::RetryAfter,
+                ..Visit::new(1, Instant::ZERO, Instant::ZERO + duration)
+            };
+            assert_eq!(settings.rule(&visit, crawl_delay), expected, "{visit:?}");
+        }
+        let none = Settings { delay: Duration::ZERO, delay_factor_milli: 0, ..settings };
+        let visit = Visit::new(1, Instant::ZERO, Instant::ZERO + ms(20));
+        assert_eq!(none.rule(&visit, None), Rule::None);
     }
 
     /// Law: no visit owes more than the full rest, and some visit owes exactly that.

@@ -14,6 +14,57 @@ pub enum Burst {
     Server,
 }
 
+/// The rule that the rest of a server follows from. The crawl log names it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Rule {
+    /// Nothing is owed, or nothing is known of the last visit because it is long ago.
+    #[default]
+    None,
+    /// `delay`, for each request of the visit.
+    Delay,
+    /// `delay_factor`, for the duration of the visit.
+    DelayFactor,
+    /// The Crawl-delay of the server's robots.txt.
+    CrawlDelay,
+    /// The Retry-After field of a reply.
+    RetryAfter,
+    /// The wait after a failed or overloaded visit.
+    Backoff,
+    /// What was left of the rest when the crawl was resumed, or the longest rest that may be owed
+    /// after an unclean stop. It counts from the beginning of the run.
+    Restart,
+    /// The delay that the operator has set for the server.
+    Slow,
+}
+
+impl Rule {
+    /// All rules.
+    pub const ALL: [Self; 8] = [
+        Self::None,
+        Self::Delay,
+        Self::DelayFactor,
+        Self::CrawlDelay,
+        Self::RetryAfter,
+        Self::Backoff,
+        Self::Restart,
+        Self::Slow,
+    ];
+
+    /// Returns the name of the rule in the crawl log.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Delay => "delay",
+            Self::DelayFactor => "delay-factor",
+            Self::CrawlDelay => "crawl-delay",
+            Self::RetryAfter => "retry-after",
+            Self::Backoff => "backoff",
+            Self::Restart => "restart",
+            Self::Slow => "slow",
+        }
+    }
+}
+
 /// The measurements of a visit that has ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Visit {
@@ -27,6 +78,8 @@ pub struct Visit {
     pub ended: Instant,
     /// The instant before which the next visit doesn't begin, even if the rest is over earlier.
     pub not_before: Instant,
+    /// The rule that `not_before` follows from.
+    pub rule: Rule,
     /// Whether the server asked for `not_before`. If so, it applies to the whole host.
     pub strained: bool,
     /// The time from the request for the connection until it was open, including TLS. It is `None`

@@ -4,9 +4,13 @@ use super::super::digest::Algorithm;
 use super::super::warc::Ids;
 use super::*;
 
+fn clock() -> Clock {
+    Clock { lines: 8, ..Clock::new(UnixTime::from_micros(1_795_167_520_000_000)) }
+}
+
 fn text(line: &Line<'_>) -> String {
     let mut out = Vec::new();
-    line.push(&mut out, &mut Clock::default());
+    line.push(&mut out, &mut clock());
     String::from_utf8(out).expect("lines are UTF-8")
 }
 
@@ -28,7 +32,15 @@ fn a_line_to_the_byte() {
         server: "http://example.com",
         visit: 7,
         conn: Some(3),
+        address: Some("192.0.2.7".parse().expect("an address")),
+        request: 2,
         sent: Some(UnixTime::from_micros(1_795_167_529_078_123)),
+        ended: Some(UnixTime::from_micros(1_795_167_529_123_123)),
+        owed: Some((Duration::from_millis(450), "delay-factor")),
+        retry_after: Some(Duration::from_secs(120)),
+        robots: Some(17),
+        rules: Some(("User-agent: *\nDisallow: /\n", true)),
+        settings: Some(&Politeness { format: 2, product: "sted".into(), ..Politeness::default() }),
         reason: None,
         hops: 1,
         chain: Some("http://example.com/0"),
@@ -40,8 +52,15 @@ fn a_line_to_the_byte() {
         text(&line),
         "2026-11-20T09:38:49.123Z   200       1234 http://example.com/a LL http://example.com/ \
          text/html #000 20261120093849078+45 sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ - 3t,lenTrunc \
-         {\"warcFilename\":\"sted-20261120093849-00000.warc.gz\",\"warcFileOffset\":512,\
-         \"server\":\"http://example.com\",\"visit\":7,\"conn\":3,\"sent\":1795167529078123,\
+         {\"run\":1795167520000000,\"line\":9,\"settings\":{\"format\":2,\"from\":0,\
+         \"product\":\"sted\",\"obeysRobots\":false,\"delay\":0,\"delayFactorMilli\":0,\
+         \"delayMax\":0,\"addressVisitsMax\":0,\"addressDelay\":0,\
+         \"domainVisitsMax\":0,\"domainDelay\":0},\
+         \"warcFilename\":\"sted-20261120093849-00000.warc.gz\",\"warcFileOffset\":512,\
+         \"server\":\"http://example.com\",\"visit\":7,\"conn\":3,\"address\":\"192.0.2.7\",\
+         \"request\":2,\"sent\":1795167529078123,\"ended\":1795167529123123,\"owed\":450000,\
+         \"rule\":\"delay-factor\",\"retryAfter\":120000000,\"robots\":17,\
+         \"rules\":\"User-agent: *\\nDisallow: /\\n\",\"cut\":true,\
          \"hops\":1,\"chain\":\"http://example.com/0\",\
          \"sitemaps\":[\"https://example.com/map.xml\"],\
          \"detail\":\"bad version\",\"evidence\":\"HTTP/7 \\\\x00\"}\n"
@@ -50,7 +69,7 @@ fn a_line_to_the_byte() {
     assert_eq!(
         text(&failed),
         "1970-01-01T00:00:00.000Z    -2          - http://example.com/b - - - #000 - - - - \
-         {\"server\":\"\",\"visit\":0,\"hops\":0}\n"
+         {\"run\":1795167520000000,\"line\":9,\"server\":\"\",\"visit\":0,\"hops\":0}\n"
     );
 }
 
@@ -84,7 +103,15 @@ fn lines_are_read_back() {
             server,
             visit: number(),
             conn: Some(number()),
+            address: None,
+            request: 1,
             sent: Some(time),
+            ended: (number() % 2 == 0).then_some(time),
+            owed: (number() % 2 == 0).then(|| (Duration::from_micros(number()), path)),
+            retry_after: None,
+            robots: (number() % 2 == 0).then(|| number() as u32),
+            rules: Some((reason, number() % 2 == 0)),
+            settings: None,
             reason: Some(reason),
             hops: 10,
             chain: (number() % 2 == 0).then_some(note),
@@ -108,7 +135,27 @@ fn lines_are_read_back() {
             assert_eq!(read.unwrap_or("-").as_bytes(), word);
         }
         assert_eq!(entry.annotations.map(|notes| notes.matches(',').count()), Some(1));
-        assert_eq!(entry.extra, line.extra());
+        assert_eq!(entry.extra, line.extra(&Clock { lines: 9, ..clock() }));
+    }
+}
+
+/// Law: lines of format 1 are still read.
+#[test]
+fn lines_of_the_first_format_are_read() {
+    let lines = [
+        "2026-11-20T09:38:49.123Z   200       1234 http://example.com/a LL http://example.com/ \
+         text/html #000 20261120093849078+45 sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ - 3t,lenTrunc \
+         {\"warcFilename\":\"sted-20261120093849-00000.warc.gz\",\"warcFileOffset\":512,\
+         \"server\":\"http://example.com\",\"visit\":7,\"conn\":3,\"sent\":1795167529078123,\
+         \"hops\":1,\"chain\":\"http://example.com/0\",\
+         \"sitemaps\":[\"https://example.com/map.xml\"]}",
+        "2026-11-20T09:38:50.000Z -9998          - http://example.com/b L - - #000 - - - - \
+         {\"server\":\"http://example.com\",\"visit\":0,\"reason\":\"robots-denied\",\"hops\":0}",
+    ];
+    for line in lines {
+        let entry = parse(line).unwrap_or_else(|bad| panic!("{bad}: {line}"));
+        assert_eq!((entry.extra.run, entry.extra.line, entry.extra.ended), (None, None, None));
+        assert_eq!(entry.extra.server, "http://example.com");
     }
 }
 

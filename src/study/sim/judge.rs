@@ -372,8 +372,12 @@ impl Judge {
         let (captures, lines) = (engine.archive().captures, engine.archive().log_lines);
         let settled: u64 = engine.counts().outcomes.values().sum();
         let answered = self.answered.len() as u64;
-        if lines != settled {
-            let how = format!("{settled} fetches were settled, {lines} are in the crawl log");
+        let rules = engine.counts().rules_lines;
+        if lines != settled + rules {
+            let how = format!(
+                "{settled} fetches were settled, {lines} lines are in the crawl log, {rules} of \
+                 them without a fetch"
+            );
             self.report("records", at, how);
         }
         if self.laws.archive && captures < answered {

@@ -36,12 +36,17 @@ impl Engine {
     /// Returns how many requests a visit to a server may make if its host is slowed: one, or none
     /// if the host was slowed while the connection was opened. Returns `None` if it is not slowed.
     pub(in crate::engine) fn slowed_burst(&self, id: ServerId) -> Option<u32> {
+        let not_before = self.slowed_until(id)?;
+        Some(u32::from(not_before <= self.turn.at()))
+    }
+
+    /// Returns the time before which no visit to a server begins because its host is slowed.
+    pub(in crate::engine) fn slowed_until(&self, id: ServerId) -> Option<Instant> {
         let rules = &self.visits.orders.rules;
         if !rules.is_any() {
             return None;
         }
-        let not_before = rules.not_before(self.backlog.origin(id).host())?;
-        Some(u32::from(not_before <= self.turn.at()))
+        rules.not_before(self.backlog.origin(id).host())
     }
 
     /// Ends a visit that has made no request, as an order demands. The URLs of a blocked server are
@@ -78,7 +83,7 @@ impl Engine {
                     self.end_waits(id, None);
                 }
                 Purpose::Page | Purpose::Hop(_) => {
-                    self.drop_unsent(id, &taken, Outcome::Blocked);
+                    self.drop_unsent(id, &taken, Outcome::Blocked, None);
                 }
             }
         }
