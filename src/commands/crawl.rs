@@ -7,6 +7,7 @@
 use super::check::refuse_missing_files;
 use super::missing::Missing;
 use super::progress::Progress;
+use super::reload::FileReloader;
 use super::summary::Summary;
 use super::{Exit, Failure, inputs, load, settings, study};
 use crate::conf::{Conf, Flag, Key};
@@ -52,7 +53,7 @@ pub fn run(path: &Path, rebuild: bool, retry_given_up: bool) -> Result<Exit, Fai
     inputs::check_descriptors(&conf)?;
     let key = earlier.as_ref().map_or_else(signal::entropy, Earlier::key);
     let table = inputs::qualities(&conf, key)?;
-    let effective = conf.render();
+    let (effective, read) = (conf.render(), conf.clone());
     let lab = study::lab_of(&mut conf, path, &directory)?;
     let seeds = inputs::seeds(&conf)?;
     inputs::warn_of_scope(&conf, &seeds);
@@ -63,7 +64,7 @@ pub fn run(path: &Path, rebuild: bool, retry_given_up: bool) -> Result<Exit, Fai
     let progress = Progress::new(&conf);
     let mut world = os::World::new(&settings::world(&conf, progress.period()))
         .map_err(|error| Failure::new(Exit::System, error))?;
-    listen(&mut world, &lock, &directory);
+    listen(&mut world, &lock, FileReloader::new(path, read, conf.clone(), key));
     let before = began.elapsed();
     let now = world.now();
     let meter = Meter::new(signal::tick);
@@ -133,11 +134,10 @@ fn take_job(directory: &Path) -> Result<Lock, Failure> {
 }
 
 /// Opens the control socket. A crawl can do without it.
-fn listen(world: &mut os::World, lock: &Lock, directory: &Path) {
-    if let Err(error) = world.listen(lock) {
+fn listen(world: &mut os::World, lock: &Lock, reloader: FileReloader) {
+    if let Err(error) = world.listen(lock, Box::new(reloader)) {
         log::warn!(
-            "{}: there is no control socket, so `sted ctl` and `sted status` don't work: {error}",
-            directory.display()
+            "there is no control socket, so `sted ctl` and `sted status` don't work: {error}"
         );
     }
 }

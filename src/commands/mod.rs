@@ -13,6 +13,7 @@ pub mod exit;
 pub(crate) mod inputs;
 mod missing;
 mod progress;
+mod reload;
 pub mod settings;
 mod show;
 #[cfg(feature = "control")]

@@ -62,7 +62,7 @@ pub enum Command {
     },
     /// Try the servers again that were given up, with their URLs.
     Revive,
-    /// Use the configuration as it is now, as far as its keys may change while a crawl runs. The
+    /// Use the configuration as it is now, as far as its keys may change while a crawl runs. A
     /// world reads the file and calls [`Engine::reload`](super::Engine::reload).
     Reload {
         /// The keys that have changed, each with its new value; empty when an operator asks.

@@ -9,6 +9,7 @@ use std::net::SocketAddr;
 
 pub use super::checkpoint::{StateDone, StateJob};
 pub use super::command::{Command, Order, Reply, Target};
+pub use super::reload::Reload;
 pub use super::status::Status;
 pub use super::visit::{CommandsDone, CommandsJob};
 pub use crate::dns::{Answer, Families, NameFailure};

@@ -7,7 +7,7 @@
 //! leaves its queue.
 
 use super::Engine;
-use super::command::{Order, Reply};
+use super::command::{Command, Order, Reply};
 use super::settings::{Connections, Robots, Settings};
 use crate::ground::time::Now;
 use crate::links;
@@ -29,12 +29,21 @@ impl Settings {
     }
 }
 
+/// The new settings of a running crawl.
+#[derive(Clone, Debug)]
+pub struct Reload {
+    /// All settings; those that are live are adopted.
+    pub settings: Settings,
+    /// The scope, compiled from the settings and the seeds of the configuration.
+    pub scope: Scope,
+    /// The keys that have changed, each with its new value.
+    pub changed: Vec<String>,
+}
+
 impl Engine {
-    /// Changes the live settings to those of `new`, and the scope to `scope`, which was compiled
-    /// from `new` and the seeds of the configuration. `order` is a command to reload that lists
-    /// what has changed.
-    pub fn reload(&mut self, now: Now, order: &Order, new: &Settings, scope: Scope) -> Reply {
-        self.turn.set_time(now);
+    /// Changes the live settings and the scope. `by` is the operator who asks for it.
+    pub fn reload(&mut self, now: Now, by: &str, reload: Reload) -> Reply {
+        let Reload { settings: new, scope, changed } = reload;
         let (old, politeness) = (&self.settings.frontier.scheduler, &new.frontier.scheduler);
         if let Some(key) = old.fixed_difference(politeness) {
             return Reply::Refused(format!(
@@ -42,11 +51,12 @@ impl Engine {
                  and start it again"
             ));
         }
-        let reply = self.command(now, order);
+        let order = Order { by: by.to_owned(), command: Command::Reload { changed } };
+        let reply = self.command(now, &order);
         if matches!(reply, Reply::Refused(_)) {
             return reply;
         }
-        self.settings.adopt(new);
+        self.settings.adopt(&new);
         let settings = &self.settings;
         self.backlog.set_politeness(&settings.frontier.scheduler);
         self.wire.set_timeouts(&settings.connections);

@@ -14,12 +14,13 @@ mod routes;
 mod server;
 mod socket;
 
+use super::Reloader;
 use super::disk::{Lock, Root};
 use super::work::Mailbox;
 use crate::engine::Engine;
 use crate::engine::contract::Reply;
 use crate::ground::time::Now;
-use request::{Answer, Ask, Request};
+use request::{Answer, Ask, Desk, Request};
 use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
@@ -48,16 +49,20 @@ impl Control {
     ///
     /// # Errors
     /// The system refuses the socket or the thread.
-    pub(super) fn open(lock: &Lock, waker: Arc<mio::Waker>) -> io::Result<Self> {
+    pub(super) fn open(
+        lock: &Lock,
+        waker: Arc<mio::Waker>,
+        reloader: Box<dyn Reloader>,
+    ) -> io::Result<Self> {
         let root = lock.root().try_clone()?;
         let listener = socket::listen(&root)?;
         let mailbox = Arc::new(Mailbox::new(waker));
         let (end, ended) = oneshot::channel();
-        let posts = Arc::clone(&mailbox);
+        let desk = Arc::new(Desk::new(Arc::clone(&mailbox), reloader));
         let name = String::from("sted-control");
         let thread = thread::Builder::new()
             .name(name)
-            .spawn(move || server::serve(listener, &posts, ended))?;
+            .spawn(move || server::serve(listener, &desk, ended))?;
         Ok(Self {
             root,
             mailbox,
@@ -81,15 +86,27 @@ impl Control {
                     let status = Box::new(engine.status());
                     request.answer(Answer::Status(status));
                 }
-                Ask::Order(order) => match engine.command(now, order) {
-                    Reply::Done { number, text } => {
-                        self.unsynced.push_back((number, request, Reply::Done { number, text }));
-                    }
-                    refused @ Reply::Refused(_) => request.answer(Answer::Reply(refused)),
-                },
+                Ask::Order(order) => {
+                    let reply = engine.command(now, order);
+                    self.reply_later(request, reply);
+                }
+                Ask::Reload(by, reload) => {
+                    let reply = engine.reload(now, by, reload.as_ref().clone());
+                    self.reply_later(request, reply);
+                }
             }
         }
         self.send_durable(engine);
+    }
+
+    /// Keeps the reply to a command that was carried out until the command is durable.
+    fn reply_later(&mut self, request: Request, reply: Reply) {
+        match reply {
+            Reply::Done { number, text } => {
+                self.unsynced.push_back((number, request, Reply::Done { number, text }));
+            }
+            refused @ Reply::Refused(_) => request.answer(Answer::Reply(refused)),
+        }
     }
 
     /// Sends the replies to commands that would survive a crash now.

@@ -24,7 +24,7 @@ mod usage;
 pub mod work;
 
 use crate::engine::Engine;
-use crate::engine::contract::{Action, StopReason};
+use crate::engine::contract::{Action, Reload, StopReason};
 use crate::ground::stats::{Histogram, Stage};
 use crate::ground::time::{Instant, Now, UnixTime};
 use mio::{Events, Poll, Token, Waker};
@@ -105,6 +105,17 @@ pub struct World {
     control: Option<control::Control>,
 }
 
+/// Reads the configuration of a running crawl again. A side thread calls it.
+pub trait Reloader: Send {
+    /// Reads the configuration.
+    ///
+    /// # Errors
+    /// Why it can't be reloaded, for the operator.
+    fn load(&mut self) -> Result<Reload, String>;
+    /// Notes that the engine has adopted what was loaded last.
+    fn accept(&mut self);
+}
+
 /// What the observer of [`World::run`] sees, once a period and at the end.
 #[derive(Debug)]
 pub struct View<'a> {
@@ -157,16 +168,17 @@ impl World {
         })
     }
 
-    /// Opens the control socket of the job that `lock` locks. A binary built without the feature
-    /// `control` does nothing.
+    /// Opens the control socket of the job that `lock` locks. `reloader` reads the configuration
+    /// when an operator asks for it. A binary built without the feature `control` does nothing.
     ///
     /// # Errors
     /// The system refuses the socket.
     #[cfg_attr(not(feature = "control"), expect(unused_variables))]
-    pub fn listen(&mut self, lock: &disk::Lock) -> io::Result<()> {
+    pub fn listen(&mut self, lock: &disk::Lock, reloader: Box<dyn Reloader>) -> io::Result<()> {
         #[cfg(feature = "control")]
         {
-            self.control = Some(control::Control::open(lock, Arc::clone(&self.waker))?);
+            let waker = Arc::clone(&self.waker);
+            self.control = Some(control::Control::open(lock, waker, reloader)?);
         }
         Ok(())
     }

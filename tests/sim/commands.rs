@@ -6,7 +6,7 @@ use super::varied;
 use std::sync::Arc;
 use std::time::Duration;
 use sted::engine::Engine;
-use sted::engine::contract::{Command, Order, Reply, StopReason, Target};
+use sted::engine::contract::{Command, Order, Reload, Reply, StopReason, Target};
 use sted::ground::stats::{Meter, still};
 use sted::ground::time::Instant;
 use sted::store::log;
@@ -154,11 +154,14 @@ fn a_reload_holds_from_the_next_request_on() {
     new.scope.exclude = vec![format!("//{host}/")];
     new.frontier.scheduler.delay = 3 * new.frontier.scheduler.delay + Duration::from_secs(2);
     new.connections.open_max = 999;
-    let reload = Command::Reload { changed: vec!["scope.exclude".to_owned()] };
-    let order = Order { by: "ann".to_owned(), command: reload };
-    let scope = Scope::new(new.scope.clone(), crawl.seeds.iter().map(|seed| &seed.url));
+    let reload = |crawl: &mut Operated, settings: sted::engine::settings::Settings| {
+        let seeds = crawl.seeds.iter().map(|seed| &seed.url);
+        let scope = Scope::new(settings.scope.clone(), seeds).expect("it is valid");
+        let changed = vec!["scope.exclude".to_owned()];
+        crawl.engine.reload(crawl.world.now(), "ann", Reload { settings, scope, changed })
+    };
     let now = crawl.world.now();
-    let reply = crawl.engine.reload(now, &order, &new, scope.expect("it is valid"));
+    let reply = reload(&mut crawl, new.clone());
     assert!(matches!(reply, Reply::Done { .. }), "{reply:?}");
     crawl.finish();
     let reloaded = now.unix.as_micros();
@@ -188,8 +191,7 @@ fn a_reload_holds_from_the_next_request_on() {
         _ => Duration::ZERO,
     };
     let mut crawl = Operated::new();
-    let scope = Scope::new(new.scope.clone(), crawl.seeds.iter().map(|seed| &seed.url));
-    let reply = crawl.engine.reload(now, &order, &unlimited, scope.expect("it is valid"));
+    let reply = reload(&mut crawl, unlimited);
     assert!(matches!(reply, Reply::Refused(why) if why.contains("politeness.address_delay")));
 }
 

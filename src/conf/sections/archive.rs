@@ -174,7 +174,7 @@ section! {
     report: Report {
         /// Time between two lines of progress if stderr is not a terminal. On a terminal one line
         /// is updated.
-        progress_period: Duration = 10 * SECOND, time(SECOND..=HOUR), [Live];
+        progress_period: Duration = 10 * SECOND, time(SECOND..=HOUR), [];
     }
 }
 

@@ -1,6 +1,9 @@
 //! The requests that the side thread posts to the loop, and the loop's answers.
 
-use crate::engine::contract::{Order, Reply, Status};
+use crate::engine::contract::{Order, Reload, Reply, Status};
+use crate::os::Reloader;
+use crate::os::work::Mailbox;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::oneshot;
 
 /// What only the engine can answer.
@@ -10,6 +13,8 @@ pub(super) enum Ask {
     Status,
     /// A command of an operator.
     Order(Order),
+    /// A command to reload, by this operator, with what was loaded.
+    Reload(String, Box<Reload>),
 }
 
 /// The loop's answer to a request.
@@ -38,5 +43,27 @@ impl Request {
     /// Sends the answer. If the client has gone, nobody needs it.
     pub(super) fn answer(self, answer: Answer) {
         let _ = self.reply.send(answer);
+    }
+}
+
+/// What the side thread needs to answer requests.
+pub(super) struct Desk {
+    mailbox: Arc<Mailbox<Request>>,
+    reloader: Mutex<Box<dyn Reloader>>,
+}
+
+impl Desk {
+    pub(super) fn new(mailbox: Arc<Mailbox<Request>>, reloader: Box<dyn Reloader>) -> Self {
+        Self { mailbox, reloader: Mutex::new(reloader) }
+    }
+
+    /// Posts a request to the loop.
+    pub(super) fn post(&self, request: Request) {
+        self.mailbox.post(request);
+    }
+
+    /// Returns the reloader of the configuration. A reload that has panicked leaves it usable.
+    pub(super) fn reloader(&self) -> MutexGuard<'_, Box<dyn Reloader>> {
+        self.reloader.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -3,9 +3,8 @@
 //! Replies are JSON, except that of `/`, which explains the routes. An error is
 //! `{"done":false,"error":"..."}` with a status that says whose fault it is.
 
-use super::request::{Answer, Ask, Request};
+use super::request::{Answer, Ask, Desk, Request};
 use crate::engine::contract::{Command, Order, Reply};
-use crate::os::work::Mailbox;
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{ALLOW, CONTENT_TYPE, HeaderValue};
@@ -42,11 +41,7 @@ pub(super) struct Peer {
 type Page = Response<Full<Bytes>>;
 
 /// Answers a request.
-pub(super) async fn answer(
-    request: hyper::Request<Incoming>,
-    peer: &Peer,
-    mailbox: &Mailbox<Request>,
-) -> Page {
+pub(super) async fn answer(request: hyper::Request<Incoming>, peer: &Peer, desk: &Desk) -> Page {
     if !peer.is_allowed {
         let text = format!("{} may not control this crawl; only its own user and root", peer.name);
         return error(StatusCode::FORBIDDEN, &text);
@@ -68,9 +63,10 @@ pub(super) async fn answer(
     }
     match path {
         "/" => page(StatusCode::OK, "text/plain; charset=utf-8", usage()),
-        "/status" => ask(Ask::Status, mailbox).await,
+        "/status" => ask(Ask::Status, desk).await,
         _ => match serde_json::from_slice::<Command>(&body) {
-            Ok(command) => ask(Ask::Order(Order { by: peer.name.clone(), command }), mailbox).await,
+            Ok(Command::Reload { .. }) => reload(peer, desk).await,
+            Ok(command) => ask(Ask::Order(Order { by: peer.name.clone(), command }), desk).await,
             Err(fault) => error(StatusCode::BAD_REQUEST, &format!("no command: {fault}")),
         },
     }
@@ -99,10 +95,25 @@ async fn read(mut body: Incoming) -> Result<Vec<u8>, (StatusCode, String)> {
     Ok(bytes)
 }
 
+/// Loads the configuration and has the loop adopt it.
+async fn reload(peer: &Peer, desk: &Desk) -> Page {
+    let loaded = desk.reloader().load();
+    match loaded {
+        Ok(reload) => {
+            let page = ask(Ask::Reload(peer.name.clone(), Box::new(reload)), desk).await;
+            if page.status() == StatusCode::OK {
+                desk.reloader().accept();
+            }
+            page
+        }
+        Err(why) => error(StatusCode::CONFLICT, &why),
+    }
+}
+
 /// Has the loop answer, and writes its answer.
-async fn ask(ask: Ask, mailbox: &Mailbox<Request>) -> Page {
+async fn ask(ask: Ask, desk: &Desk) -> Page {
     let (request, answer) = Request::new(ask);
-    mailbox.post(request);
+    desk.post(request);
     match timeout(ANSWER_TIME, answer).await {
         Ok(Ok(Answer::Status(status))) => json(StatusCode::OK, &status),
         Ok(Ok(Answer::Reply(Reply::Done { number, text }))) => {

@@ -5,9 +5,8 @@
 //! nothing, or never reads, is gone after 30 seconds.
 //! Only the user that runs the crawl and root are served, whatever the mode of the socket is.
 
-use super::request::Request;
+use super::request::Desk;
 use super::routes::{self, Peer};
-use crate::os::work::Mailbox;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
@@ -31,26 +30,22 @@ const FAREWELL: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// Serves connections until the other end of `ended` is dropped.
-pub(super) fn serve(
-    listener: net::UnixListener,
-    mailbox: &Arc<Mailbox<Request>>,
-    ended: oneshot::Receiver<()>,
-) {
-    if let Err(error) = try_serve(listener, mailbox, ended) {
+pub(super) fn serve(listener: net::UnixListener, desk: &Arc<Desk>, ended: oneshot::Receiver<()>) {
+    if let Err(error) = try_serve(listener, desk, ended) {
         log::error!("the control socket has failed: {error}; the crawl goes on without it");
     }
 }
 
 fn try_serve(
     listener: net::UnixListener,
-    mailbox: &Arc<Mailbox<Request>>,
+    desk: &Arc<Desk>,
     ended: oneshot::Receiver<()>,
 ) -> io::Result<()> {
     let runtime = Builder::new_current_thread().enable_io().enable_time().build()?;
     runtime.block_on(async {
         let listener = UnixListener::from_std(listener)?;
         let room = Arc::new(Semaphore::new(CONNECTIONS_MAX as usize));
-        let accepting = tokio::spawn(accept(listener, Arc::clone(&room), Arc::clone(mailbox)));
+        let accepting = tokio::spawn(accept(listener, Arc::clone(&room), Arc::clone(desk)));
         // Its only end is an error: the sender is dropped.
         let _ = ended.await;
         accepting.abort();
@@ -60,11 +55,11 @@ fn try_serve(
     })
 }
 
-async fn accept(listener: UnixListener, room: Arc<Semaphore>, mailbox: Arc<Mailbox<Request>>) {
+async fn accept(listener: UnixListener, room: Arc<Semaphore>, desk: Arc<Desk>) {
     while let Ok(place) = Arc::clone(&room).acquire_owned().await {
         match listener.accept().await {
             Ok((stream, _)) => {
-                tokio::spawn(serve_one(stream, place, Arc::clone(&mailbox)));
+                tokio::spawn(serve_one(stream, place, Arc::clone(&desk)));
             }
             Err(error) => {
                 log::debug!("the control socket: cannot accept a connection: {error}");
@@ -75,14 +70,10 @@ async fn accept(listener: UnixListener, room: Arc<Semaphore>, mailbox: Arc<Mailb
 }
 
 /// Serves one request on a connection, then closes it.
-async fn serve_one(
-    stream: UnixStream,
-    place: OwnedSemaphorePermit,
-    mailbox: Arc<Mailbox<Request>>,
-) {
+async fn serve_one(stream: UnixStream, place: OwnedSemaphorePermit, desk: Arc<Desk>) {
     let peer = peer(&stream);
     let service = service_fn(|request| async {
-        Ok::<_, Infallible>(routes::answer(request, &peer, &mailbox).await)
+        Ok::<_, Infallible>(routes::answer(request, &peer, &desk).await)
     });
     let mut http = http1::Builder::new();
     http.keep_alive(false).max_buf_size(HEAD_BYTES_MAX).header_read_timeout(None);

@@ -97,7 +97,6 @@ impl Engine {
                 self.revive();
                 format!("{servers} servers that were given up are tried again")
             }
-            Command::Reload { changed } if changed.is_empty() => "no key has changed".to_owned(),
             Command::Reload { changed } => format!("reloaded: {}", changed.join(", ")),
             Command::Checkpoint => {
                 self.want_checkpoint_soon();
