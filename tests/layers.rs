@@ -118,8 +118,6 @@ const CROWDED: Names = &[
     "Server 14",
     "Link 13",
     "Step 13",
-    // The rows of the summary are fields.
-    "Summary 17",
 ];
 
 /// Files that need one another: each circle by all its files, with its reason.

@@ -18,7 +18,7 @@ use crate::ground::frame;
 use crate::ground::stats::Meter;
 use crate::ground::time::UnixTime;
 use crate::os::disk::{Lock, LockError, OsDisk};
-use crate::os::{self, signal};
+use crate::os::{self, console, signal};
 use crate::store;
 use std::fs;
 use std::io::{self, Write};
@@ -82,7 +82,7 @@ pub fn run(path: &Path, rebuild: bool, retry_given_up: bool) -> Result<Exit, Fai
         })
         .map_err(|error| Failure::new(Exit::System, error))?;
     progress.clear();
-    summary.add_start(before);
+    summary.complete(before, &engine);
     inputs::warn_of_table(&conf, engine.rating());
     if let Some(lab) = lab {
         lab.end();
@@ -93,7 +93,8 @@ pub fn run(path: &Path, rebuild: bool, retry_given_up: bool) -> Result<Exit, Fai
     write_whole(&directory, "summary.json", &summary.json())?;
     // Ignore errors: a reader that has closed stdout doesn't want the summary.
     let missing = Missing::of(engine.counts(), &conf);
-    let _ = io::stdout().write_all((summary.text(&directory) + &missing.text()).as_bytes());
+    let text = summary.text(&directory, &missing.text(), console::is_verbose());
+    let _ = io::stdout().write_all(text.as_bytes());
     finish(&engine, &missing)
 }
 

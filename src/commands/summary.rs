@@ -1,19 +1,27 @@
 //! The summary of a crawl: as text for people, and as JSON in the job directory.
 
+mod looping;
+
+use crate::engine::Engine;
 use crate::engine::contract::StopReason;
-use crate::engine::counts::Counts;
-use crate::engine::ledger::{Budget, Ledger, TurnWork};
-use crate::ground::stats::Stage;
+use crate::engine::counts::{Counts, Name};
+use crate::engine::status::Waiting;
+use crate::frontier::ServerId;
 use crate::ground::time::Instant;
-use crate::os::{Turn, Usage, View};
+use crate::os::View;
 use crate::seen;
 use crate::store::Totals;
 use indicatif::{HumanBytes, HumanCount};
+use looping::Looping;
 use serde_json::json;
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
 use std::time::Duration;
+
+/// The number of media types that the summary lists.
+const TYPES_SHOWN: usize = 8;
 
 /// The causes of [`Counts::cut`], each with what it means and a fix.
 const CAUSES: [(&str, &str); 22] = [
@@ -53,21 +61,23 @@ pub(super) struct Summary {
     counts: Counts,
     pages_of_run: u64,
     /// The time to the first request, `None` if there was none: since the start of the loop, or
-    /// since the start of the command once [`Self::add_start`] was called.
+    /// since the start of the command once [`Self::complete`] was called.
     first_request: Option<Duration>,
     seen: seen::Totals,
     archive: Totals,
     servers: usize,
     urls_waiting: usize,
-    /// The CPU time used since the loop began.
-    usage: Usage,
-    lag_p50_us: u64,
-    lag_p99_us: u64,
-    lag_max_us: u64,
-    turns: u64,
-    longest_turn: Turn,
-    turn_cpu_max: Duration,
-    ledger: Ledger,
+    end: End,
+    looping: Looping,
+}
+
+/// What is counted only once, at the end of the crawl.
+#[derive(Clone, Debug, Default)]
+struct End {
+    /// The number of servers that have answered a request.
+    answered: usize,
+    /// What the servers with URLs wait for.
+    waits: Vec<Waiting>,
 }
 
 impl Summary {
@@ -84,48 +94,105 @@ impl Summary {
             archive: engine.archive(),
             servers: engine.frontier().servers(),
             urls_waiting: engine.frontier().urls(),
-            usage: view.usage.clone(),
-            lag_p50_us: view.lag_us.quantile(0.5),
-            lag_p99_us: view.lag_us.quantile(0.99),
-            lag_max_us: view.lag_us.max(),
-            turns: view.turns,
-            longest_turn: view.longest_turn.clone(),
-            turn_cpu_max: view.turn_cpu_max,
-            ledger: engine.ledger().clone(),
+            end: End::default(),
+            looping: Looping::of(view),
         }
     }
 
-    /// Adds the time that passed between the program's start and the start of the loop's clock to
-    /// the time of the first request.
-    pub(super) fn add_start(&mut self, before: Duration) {
+    /// Adds what is known only at the end: the time `before` that passed between the program's
+    /// start and the start of the loop's clock, and what is counted by looking at every server.
+    pub(super) fn complete(&mut self, before: Duration, engine: &Engine) {
         self.first_request = self.first_request.map(|first| first + before);
+        let ids = (0..self.servers).map(ServerId::from_index);
+        let answered = ids.filter(|id| engine.frontier().server(*id).has_answered()).count();
+        self.end = End { answered, waits: engine.waits_at_end() };
     }
 
-    /// Formats the summary for people.
-    pub(super) fn text(&self, directory: &Path) -> String {
+    /// Formats the summary for people: first what an operator asks, with `missing` as its end, and
+    /// if `is_detailed` what a developer does.
+    pub(super) fn text(&self, directory: &Path, missing: &str, is_detailed: bool) -> String {
         let mut text = String::new();
-        let mut line = |name: &str, value: String| {
-            writeln!(text, "{name:<22}{value}").expect("writing to a string does not fail");
-        };
+        let mut line = |name: &str, value: String| push(&mut text, name, &value);
+        self.add_results(&mut line);
+        self.add_rest(&mut line);
+        self.add_cuts(&mut line);
+        self.add_events(&mut line);
+        self.add_files(directory, &mut line);
+        text += missing;
+        if is_detailed {
+            self.add_details(&mut |name, value| push(&mut text, name, &value));
+        }
+        text
+    }
+
+    /// Adds the lines about what the crawl has fetched and what has failed.
+    fn add_results(&self, line: &mut dyn FnMut(&str, String)) {
         let counts = &self.counts;
         let seconds = self.elapsed.as_secs_f64().max(1e-3);
-        let cpu = self.usage.cpu_us() as f64 / 1e6;
-        let pages = self.pages_of_run as f64;
-        let per_cpu = pages / cpu.max(1e-6);
         line("ended", self.reason_text().to_owned());
-        line("time", format!("{seconds:.1} s, of which {cpu:.1} s of CPU"));
-        if let Some(first) = self.first_request {
-            line("first request", format!("{:.0} ms after the start", first.as_secs_f64() * 1e3));
-        }
-        line("pages", format!("{} ({:.0}/s)", HumanCount(counts.pages), pages / seconds));
+        line("time", format!("{seconds:.1} s"));
+        let rate = self.pages_of_run as f64 / seconds;
+        line("pages", format!("{} ({rate:.0}/s)", HumanCount(counts.pages)));
         if self.pages_of_run < counts.pages {
             let earlier = HumanCount(counts.pages - self.pages_of_run);
             line("pages of earlier runs", earlier.to_string());
         }
-        line("pages per CPU-second", format!("{per_cpu:.0}"));
-        line("outcomes", pairs(counts.outcomes.iter()));
+        let (done, failed) = (counts.seeds.done, counts.seeds.failed_count());
+        line("seeds", format!("{} fetched, {} failed", HumanCount(done), HumanCount(failed)));
+        line(
+            "servers",
+            format!(
+                "{} answered, of {} known; {} given up",
+                HumanCount(self.end.answered as u64),
+                HumanCount(self.servers as u64),
+                HumanCount(counts.retired)
+            ),
+        );
         line("statuses", pairs(counts.statuses.iter()));
-        line("bytes received", HumanBytes(counts.received_bytes).to_string());
+        line("types", largest(&counts.types, TYPES_SHOWN));
+        line("received", HumanBytes(counts.received_bytes).to_string());
+        if counts.failures() > 0 {
+            let causes = largest(&counts.failed, usize::MAX);
+            line("failed fetches", format!("{}: {causes}", HumanCount(counts.failures())));
+        }
+        let is_other = |name: &str| {
+            !counts.failed.contains_key(name) && !["ok", "redirect", "http-error"].contains(&name)
+        };
+        let others = counts.outcomes.iter().filter(|(name, count)| **count > 0 && is_other(name));
+        let others: BTreeMap<_, _> = others.map(|(name, count)| (name.clone(), *count)).collect();
+        if !others.is_empty() {
+            line("not fetched", largest(&others, usize::MAX));
+        }
+    }
+
+    /// Adds the line about what is left, and why.
+    fn add_rest(&self, line: &mut dyn FnMut(&str, String)) {
+        if self.counts.shelved > 0 {
+            let text = "of paused prefixes, which wait on disk until they are resumed";
+            line("URLs paused", format!("{} {text}", HumanCount(self.counts.shelved)));
+        }
+        if self.urls_waiting == 0 {
+            return;
+        }
+        let mut text = HumanCount(self.urls_waiting as u64).to_string();
+        let waits = self.end.waits.iter().filter(|class| class.urls > 0);
+        for (at, class) in waits.enumerate() {
+            let before = if at == 0 { ", waiting for: " } else { "; " };
+            text += &format!("{before}{} ({})", class.r#for.text(), HumanCount(class.urls));
+        }
+        line("URLs left", text);
+    }
+
+    /// Adds the lines that explain how fast the crawl was.
+    fn add_details(&self, line: &mut dyn FnMut(&str, String)) {
+        let counts = &self.counts;
+        if let Some(first) = self.first_request {
+            line("first request", format!("{:.0} ms after the start", first.as_secs_f64() * 1e3));
+        }
+        let cpu = self.looping.cpu_seconds();
+        let per_cpu = self.pages_of_run as f64 / cpu.max(1e-6);
+        line("CPU", format!("{cpu:.1} s: {per_cpu:.0} pages per CPU-second"));
+        line("outcomes", pairs(counts.outcomes.iter()));
         let requests = &counts.requests_per_connection;
         line(
             "requests",
@@ -145,52 +212,26 @@ impl Summary {
                 counts.handshakes_full, counts.handshakes_resumed, counts.parked_again
             ),
         );
-        line("servers", format!("{}, {} given up", self.servers, counts.retired));
         line(
             "links",
             format!("{}, {} new URLs", HumanCount(counts.links), HumanCount(counts.urls_new)),
         );
-        line(
-            "loop lag",
-            format!(
-                "{} us median, {} us at 99%, {} us at most",
-                self.lag_p50_us, self.lag_p99_us, self.lag_max_us
-            ),
-        );
-        line("longest turn", turn_text(&self.longest_turn, self.turn_cpu_max));
-        line("largest turn", work_text(self.ledger.largest()));
-        self.add_cpu(&mut line);
-        if self.urls_waiting > 0 {
-            line("URLs left", HumanCount(self.urls_waiting as u64).to_string());
+        let seen = &self.seen;
+        if seen.on_disk > 0 {
+            let hits = seen.hits as f64 / seen.checks.max(1) as f64;
+            line(
+                "seen test",
+                format!(
+                    "{} URLs known, {} on disk; the cache answered {:.0}% of {} checks; {} merges",
+                    HumanCount(seen.known),
+                    HumanCount(seen.on_disk),
+                    hits * 100.0,
+                    HumanCount(seen.checks),
+                    seen.merges
+                ),
+            );
         }
-        self.add_cuts(&mut line);
-        self.add_memory(&mut line);
-        self.add_files(directory, &mut line);
-        text
-    }
-
-    /// Adds the lines about CPU time.
-    fn add_cpu(&self, line: &mut dyn FnMut(&str, String)) {
-        let (usage, stages) = (&self.usage, shares(&self.usage));
-        let shown = stages.iter().filter(|(_, share)| *share >= 0.005);
-        let shown: Vec<String> =
-            shown.map(|(name, share)| format!("{name} {:.0}%", share * 100.0)).collect();
-        line("CPU of the loop", shown.join(", "));
-        let share = |us: u64| us as f64 / (usage.wall.as_micros() as f64).max(1.0) * 100.0;
-        let (looping, jobs, names) = (usage.looping, usage.jobs_us, usage.names_us);
-        line(
-            "core",
-            format!(
-                "{:.0}% busy: {:.0}% user, {:.0}% system; side threads: jobs {:.1}%, names \
-                 {:.1}%; metering takes {:.1}% of it",
-                share(looping.sum_us()),
-                share(looping.user_us),
-                share(looping.system_us),
-                share(jobs),
-                share(names),
-                usage.metering() * 100.0
-            ),
-        );
+        self.looping.add_lines(line);
     }
 
     /// Adds the lines about what was cut or could not be read, with the servers that lost most and
@@ -210,24 +251,8 @@ impl Summary {
         }
     }
 
-    /// Adds the lines about the seen test (has this URL been queued before?), robots.txt, a full
-    /// disk and outages.
-    fn add_memory(&self, line: &mut dyn FnMut(&str, String)) {
-        let seen = &self.seen;
-        if seen.on_disk > 0 {
-            let hits = seen.hits as f64 / seen.checks.max(1) as f64;
-            line(
-                "seen test",
-                format!(
-                    "{} URLs known, {} on disk; the cache answered {:.0}% of {} checks; {} merges",
-                    HumanCount(seen.known),
-                    HumanCount(seen.on_disk),
-                    hits * 100.0,
-                    HumanCount(seen.checks),
-                    seen.merges
-                ),
-            );
-        }
+    /// Adds the lines about odd robots.txt files, a full disk and outages.
+    fn add_events(&self, line: &mut dyn FnMut(&str, String)) {
         if !self.counts.robots_odd.is_empty() {
             let odd = pairs(self.counts.robots_odd.iter());
             line("odd robots.txt", format!("{odd}; see politeness.robots_html"));
@@ -268,7 +293,7 @@ impl Summary {
         let value = json!({
             "ended": self.reason_text(),
             "seconds": self.elapsed.as_secs_f64(),
-            "cpu_us": self.usage.cpu_us(),
+            "cpu_us": self.looping.cpu_us(),
             "pages_of_run": self.pages_of_run,
             "first_request_ms": self.first_request.map(|first| first.as_secs_f64() * 1e3),
             "servers": self.servers,
@@ -276,17 +301,9 @@ impl Summary {
             "counts": self.counts,
             "archive": self.archive,
             "seen": self.seen,
-            "loop": {
-                "turns": self.turns,
-                "longest_turn": turn_json(&self.longest_turn, self.turn_cpu_max),
-                "largest_turn": work_json(&self.ledger),
-                "lag_us": {
-                    "p50": self.lag_p50_us,
-                    "p99": self.lag_p99_us,
-                    "max": self.lag_max_us,
-                },
-                "cpu": cpu_json(&self.usage),
-            },
+            "servers_answered": self.end.answered,
+            "waiting": self.end.waits,
+            "loop": self.looping.json(),
         });
         let mut text = serde_json::to_string_pretty(&value).expect("plain values");
         text.push('\n');
@@ -318,96 +335,23 @@ fn pipelined(counts: &Counts) -> String {
     text
 }
 
-/// Returns the stages with their shares of the loop's CPU time, the largest first.
-pub(super) fn shares(usage: &Usage) -> Vec<(&'static str, f64)> {
-    let all_ns = (usage.looping.sum_us() as f64 * 1e3).max(1.0);
-    let share = |stage: Stage| (stage.name(), usage.of(stage).cpu_ns as f64 / all_ns);
-    let mut shares: Vec<(&'static str, f64)> = Stage::ALL.into_iter().map(share).collect();
-    shares.sort_by(|one, next| next.1.total_cmp(&one.1));
-    shares
+/// Appends a line to the summary.
+fn push(text: &mut String, name: &str, value: &str) {
+    writeln!(text, "{name:<22}{value}").expect("writing to a string does not fail");
 }
 
-/// Formats CPU times as JSON: of the process, by thread and by stage.
-fn cpu_json(usage: &Usage) -> serde_json::Value {
-    let stage = |stage: Stage| {
-        let usage = usage.of(stage);
-        let value = json!({
-            "cpu_ns": usage.cpu_ns,
-            "wall_ns": usage.wall_ns,
-            "calls": usage.calls,
-            "bytes": usage.bytes,
-        });
-        (stage.name(), value)
-    };
-    json!({
-        "wall_us": u64::try_from(usage.wall.as_micros()).unwrap_or(u64::MAX),
-        "loop_user_us": usage.looping.user_us,
-        "loop_system_us": usage.looping.system_us,
-        "jobs_us": usage.jobs_us,
-        "control_us": usage.control_us,
-        "names_us": usage.names_us,
-        "metered_share": usage.accounted(),
-        "metering_share": usage.metering(),
-        "stages": Stage::ALL.into_iter().map(stage).collect::<BTreeMap<_, _>>(),
-    })
-}
-
-/// Describes the longest turn of the loop: its length, when it began, and its three largest stages.
-/// Adds the most CPU time that any turn took.
-fn turn_text(turn: &Turn, cpu_max: Duration) -> String {
-    let shares = turn.shares();
-    let shown = shares.iter().filter(|(_, share)| *share >= 0.01).take(3);
-    let shown: Vec<String> =
-        shown.map(|(stage, share)| format!("{} {:.0}%", stage.name(), share * 100.0)).collect();
-    format!(
-        "{:.1} ms, {:.1} s after the start: {}; {:.1} ms of CPU at most in one",
-        turn.took.as_secs_f64() * 1e3,
-        turn.began.since(Instant::ZERO).as_secs_f64(),
-        if shown.is_empty() { "-".to_owned() } else { shown.join(", ") },
-        cpu_max.as_secs_f64() * 1e3
-    )
-}
-
-/// Formats the longest turn of the loop as JSON, with the most CPU time that any turn took.
-fn turn_json(turn: &Turn, cpu_max: Duration) -> serde_json::Value {
-    let us = |stage: Stage| (stage.name(), turn.stages_ns[stage as usize] / 1_000);
-    json!({
-        "began_us": turn.began.as_micros(),
-        "cpu_us_max": u64::try_from(cpu_max.as_micros()).unwrap_or(u64::MAX),
-        "took_us": u64::try_from(turn.took.as_micros()).unwrap_or(u64::MAX),
-        "stages_us": Stage::ALL.into_iter().map(us).collect::<BTreeMap<_, _>>(),
-    })
-}
-
-/// Describes the turn of the loop that did the most work: the amount, and the three kinds of work
-/// that took most of it, counted in the units of the engine's ledger.
-fn work_text(turn: &TurnWork) -> String {
-    let mut kinds: Vec<_> = turn.kinds().collect();
-    kinds.sort_by_key(|(_, units)| std::cmp::Reverse(*units));
-    let shown = kinds.iter().take(3).filter(|(_, units)| 100 * units >= turn.units.max(1));
-    let shown: Vec<String> = shown
-        .map(|(work, units)| format!("{} {}", work.name(), HumanCount(*units as u64)))
+/// Lists counts, the largest first: at most `shown`, and the sum of the others.
+fn largest(counts: &BTreeMap<Name, u64>, shown: usize) -> String {
+    let mut counts: Vec<(&str, u64)> = counts
+        .iter()
+        .filter(|(_, count)| **count > 0)
+        .map(|(name, count)| (&**name, *count))
         .collect();
-    format!(
-        "{} units of work: {}",
-        HumanCount(turn.units as u64),
-        if shown.is_empty() { "-".to_owned() } else { shown.join(", ") }
-    )
-}
-
-/// Formats the turn that did the most work as JSON, with the largest use of each budget of work and
-/// its limit.
-fn work_json(ledger: &Ledger) -> serde_json::Value {
-    let turn = ledger.largest();
-    let budget = |budget: Budget| {
-        (budget.name(), json!({ "units": ledger.peak(budget), "max": ledger.units_max(budget) }))
-    };
-    let kinds = turn.kinds().map(|(work, units)| (work.name(), units));
-    json!({
-        "units": turn.units,
-        "by_kind": kinds.into_iter().collect::<BTreeMap<_, _>>(),
-        "budgets": Budget::ALL.map(budget).into_iter().collect::<BTreeMap<_, _>>(),
-    })
+    counts.sort_by_key(|(name, count)| (Reverse(*count), *name));
+    let others: u64 = counts.iter().skip(shown).map(|(_, count)| count).sum();
+    counts.truncate(shown);
+    counts.extend((others > 0).then_some(("others", others)));
+    pairs(counts.into_iter().map(|(name, count)| (name, HumanCount(count))))
 }
 
 fn pairs<K: std::fmt::Display, V: std::fmt::Display>(
@@ -415,4 +359,45 @@ fn pairs<K: std::fmt::Display, V: std::fmt::Display>(
 ) -> String {
     let words: Vec<String> = pairs.map(|(key, value)| format!("{key} {value}")).collect();
     if words.is_empty() { "-".to_owned() } else { words.join(", ") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::status::Wait;
+
+    /// What an operator asks comes first and is there without `-v`; what a developer asks comes
+    /// after it, on demand.
+    #[test]
+    fn the_summary_speaks_to_the_operator_first() {
+        let mut counts = Counts { pages: 1_200, ..Counts::default() };
+        counts.seeds.done = 7;
+        counts.types = (0..10_u8)
+            .map(|n| (Name::from(format!("a/{n}")), u64::from(n) + 1))
+            .chain([("text/html".into(), 1_000)])
+            .collect();
+        counts.failed.insert("reset".into(), 3);
+        counts.outcomes.extend([("ok".into(), 1_200), ("reset".into(), 3)]);
+        counts.outcomes.insert("robots-denied".into(), 9);
+        let waits = vec![Waiting { r#for: Wait::Rest, servers: 2, urls: 50 }];
+        let end = End { answered: 12, waits };
+        let summary = Summary { counts, urls_waiting: 50, servers: 20, end, ..Summary::default() };
+        let text = summary.text(Path::new("job"), "failed seeds 1\n", false);
+        for says in [
+            "seeds                 7 fetched, 0 failed\n",
+            "servers               12 answered, of 20 known; 0 given up\n",
+            "types                 text/html 1,000, a/9 10, a/8 9, a/7 8, a/6 7, a/5 6, a/4 5, a/3 \
+             4, others 6\n",
+            "failed fetches        3: reset 3\n",
+            "not fetched           robots-denied 9\n",
+            "URLs left             50, waiting for: the rest after a visit (50)\n",
+        ] {
+            assert!(text.contains(says), "{says}{text}");
+        }
+        let detailed = summary.text(Path::new("job"), "failed seeds 1\n", true);
+        assert!(detailed.starts_with(&text), "the rest follows: {detailed}");
+        for name in ["loop lag", "longest turn", "pipelined", "outcomes"] {
+            assert!(!text.contains(name) && detailed.contains(name), "{name}: {detailed}");
+        }
+    }
 }

@@ -183,6 +183,7 @@ impl Engine {
         if let Some(sources) = sources {
             self.counts.pages += 1;
             self.counts.pages_of_run += 1;
+            self.counts.media_type(facts.mime());
             self.counts.quality_millionths += fetch.item.quality.millionths();
             for note in sources.notes.iter().copied() {
                 self.counts.cut(note, 1);

@@ -4,12 +4,18 @@ use super::outcome::Outcome;
 use super::seeds::Seeds;
 use crate::ground::stats::Histogram;
 use serde::{Deserialize, Serialize};
+use smallvec::SmallVec;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// The name of a kind of thing that is counted. It is an owned string only if it was read from a
 /// checkpoint.
 pub type Name = Cow<'static, str>;
+
+/// The maximum number of media types that are counted by name. Servers choose the names.
+pub const TYPES_MAX: usize = 64;
+/// The maximum length of a media type that is counted by name, in bytes.
+const TYPE_BYTES_MAX: usize = 64;
 
 /// The maximum number of largest losses that are listed for each cause.
 const CUT_MOST: usize = 3;
@@ -68,8 +74,8 @@ pub struct Counts {
     pub put_back: u64,
     /// Servers to which requests are no longer pipelined, because their replies didn't match.
     pub unmatched: u64,
-    /// Fetches that failed, each try counted: without a reply that could be used.
-    pub failed: u64,
+    /// Fetches that failed, by cause, each try counted: without a reply that could be used.
+    pub failed: BTreeMap<Name, u64>,
     /// Second and later tries of a URL.
     pub retries: u64,
     /// Servers given up.
@@ -121,6 +127,9 @@ pub struct Counts {
     pub broken: BTreeMap<Name, u64>,
     /// The number of replies with each HTTP status.
     pub statuses: BTreeMap<u16, u64>,
+    /// The number of pages of each media type; at most [`TYPES_MAX`] types have a count of their
+    /// own, the others are counted as `other`.
+    pub types: BTreeMap<Name, u64>,
     /// How many connections that ended in this run carried how many requests.
     #[serde(skip_deserializing)]
     pub requests_per_connection: Histogram,
@@ -204,7 +213,9 @@ impl Losses {
 impl Counts {
     pub(super) fn outcome(&mut self, outcome: Outcome) {
         *self.outcomes.entry(outcome.name().into()).or_default() += 1;
-        self.failed += u64::from(outcome.is_failed_fetch());
+        if outcome.is_failed_fetch() {
+            *self.failed.entry(outcome.name().into()).or_default() += 1;
+        }
         if let Some(status) = outcome.status() {
             *self.statuses.entry(status).or_default() += 1;
         }
@@ -213,9 +224,42 @@ impl Counts {
     /// Subtracts one from the count of an outcome, because the URL is fetched again.
     pub(super) fn uncount(&mut self, outcome: Outcome) {
         self.outcomes.entry(outcome.name().into()).and_modify(|count| *count -= 1);
-        self.failed = self.failed.saturating_sub(u64::from(outcome.is_failed_fetch()));
+        if outcome.is_failed_fetch() {
+            self.failed.entry(outcome.name().into()).and_modify(|count| *count -= 1);
+        }
         if let Some(status) = outcome.status() {
             self.statuses.entry(status).and_modify(|count| *count -= 1);
+        }
+    }
+
+    /// Returns the number of fetches that failed.
+    pub fn failures(&self) -> u64 {
+        self.failed.values().sum()
+    }
+
+    /// Counts the media type of a page; `field` is its Content-Type.
+    pub(super) fn media_type(&mut self, field: &[u8]) {
+        let essence = field.split(|byte| b";,".contains(byte)).next().unwrap_or_default();
+        let essence: SmallVec<[u8; TYPE_BYTES_MAX]> = essence
+            .trim_ascii()
+            .iter()
+            .take(TYPE_BYTES_MAX + 1)
+            .map(u8::to_ascii_lowercase)
+            .collect();
+        let is_type = essence.len() <= TYPE_BYTES_MAX
+            && essence.contains(&b'/')
+            && essence.iter().all(u8::is_ascii_graphic);
+        let name = match std::str::from_utf8(&essence) {
+            Ok("") => "none",
+            Ok(name) if is_type => name,
+            _ => "other",
+        };
+        if let Some(count) = self.types.get_mut(name) {
+            *count += 1;
+        } else {
+            let is_full = self.types.len() >= TYPES_MAX;
+            let name = if is_full { "other".into() } else { name.to_owned().into() };
+            *self.types.entry(name).or_default() += 1;
         }
     }
 
@@ -282,6 +326,24 @@ mod tests {
         losses.add("http://a.test", loss(1, false), 0);
         losses.add("http://a.test", loss(1, true), 1);
         assert_eq!((losses.answered, losses.largest["http://a.test"].urls), (1, 2));
+    }
+
+    /// Law: every page is counted once, and servers can't make the table long.
+    #[test]
+    fn media_types_are_counted_by_name_within_a_bound() {
+        let mut counts = Counts::default();
+        for field in
+            ["Text/HTML; charset=x", "text/html,text/plain", " text/html ", "", "a b/c", "x"]
+        {
+            counts.media_type(field.as_bytes());
+        }
+        counts.media_type(&[b'/'; 65]);
+        counts.media_type(b"\xff/\xff");
+        let found: Vec<_> = counts.types.iter().map(|(name, count)| (&**name, *count)).collect();
+        assert_eq!(found, [("none", 1), ("other", 4), ("text/html", 3)]);
+        (0..200).for_each(|n| counts.media_type(format!("a/{n}").as_bytes()));
+        assert!(counts.types.len() <= TYPES_MAX);
+        assert_eq!(counts.types.values().sum::<u64>(), 208);
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! (`visit/census.rs`).
 
 use super::Engine;
-pub use super::visit::census::Wait;
+pub use super::visit::census::{Wait, Waiting};
 use crate::ground::time::{Instant, UnixTime};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -87,17 +87,6 @@ pub struct LimitsLeft {
     pub seconds: Option<u64>,
 }
 
-/// The servers that wait for the same thing.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Waiting {
-    /// What they wait for.
-    pub r#for: Wait,
-    /// The number of servers.
-    pub servers: u64,
-    /// The number of their URLs.
-    pub urls: u64,
-}
-
 /// A server with many URLs.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Largest {
@@ -138,7 +127,7 @@ impl Engine {
             state_text,
             pages: self.counts.pages,
             pages_per_s: rate(now.pages, sample.pages),
-            failed: self.counts.failed,
+            failed: self.counts.failures(),
             failed_per_s: rate(now.failed, sample.failed),
             requests: self.counts.requests,
             received_bytes: self.counts.received_bytes,
@@ -151,24 +140,26 @@ impl Engine {
             servers_waiting: 0,
             waiting: Vec::new(),
             largest: Vec::new(),
-            end: self.end_estimate(rate(now.settled, sample.settled)),
+            end: (state == State::Crawling)
+                .then(|| self.end_estimate(rate(now.settled, sample.settled)))
+                .flatten(),
         };
         self.add_census(&mut status);
         status
     }
 
+    /// Counts what servers with URLs wait for, all at once: for the end of a crawl, when no turn
+    /// can become too long.
+    pub fn waits_at_end(&self) -> Vec<Waiting> {
+        self.count_all().waiting()
+    }
+
     fn add_census(&self, status: &mut Status) {
         let Some((at, tally)) = self.visits.census().last() else { return };
         status.counted_s_ago = Some(self.turn.at().since(*at).as_secs_f64());
-        let classes = Wait::ALL.into_iter().zip(tally.classes).filter(|(_, one)| one.servers > 0);
-        for (wait, class) in classes {
-            let (servers, urls) = (class.servers, class.urls);
-            status.waiting.push(Waiting { r#for: wait, servers, urls });
-            if wait != Wait::GivenUp {
-                status.servers_waiting += servers;
-            }
-        }
-        status.waiting.sort_by_key(|class| std::cmp::Reverse((class.urls, class.servers)));
+        status.waiting = tally.waiting();
+        let waits = status.waiting.iter().filter(|class| class.r#for != Wait::GivenUp);
+        status.servers_waiting = waits.map(|class| class.servers).sum();
         status.largest.extend(tally.largest.iter().map(|waiter| Largest {
             server: self.backlog.origin(waiter.id.0).as_str().to_owned(),
             urls: waiter.urls,

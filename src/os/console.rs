@@ -39,6 +39,11 @@ pub fn is_quiet() -> bool {
     log::max_level() < log::LevelFilter::Warn
 }
 
+/// Returns whether events of the crawl are shown on standard error, as `-v` asks.
+pub fn is_verbose() -> bool {
+    log::max_level() >= log::LevelFilter::Info
+}
+
 /// Writes the final output of a command to standard error. Waits for a slow reader, but never
 /// fails.
 pub fn write_final(text: &str) {

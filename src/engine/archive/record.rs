@@ -52,6 +52,11 @@ impl LogFacts {
     pub(in crate::engine) fn is_new_record(&self) -> bool {
         self.receipt.as_ref().is_some_and(|receipt| !receipt.revisit)
     }
+
+    /// Returns the Content-Type field as received; empty if there is none.
+    pub(in crate::engine) fn mime(&self) -> &[u8] {
+        &self.mime
+    }
 }
 
 /// What the crawl log says about a URL that was not requested, in addition to its outcome.

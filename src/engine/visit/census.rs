@@ -1,9 +1,10 @@
 //! The census: what the servers of the crawl wait for, counted piece by piece.
 //!
-//! A pass examines all servers, some in each turn, so it never makes a turn long. It begins at most
-//! every ten seconds. It puts each server with URLs in one class, by what keeps its next URL from
-//! being requested, and remembers the servers with the most URLs and the one that will take
-//! longest. The crawl goes on meanwhile, so the result of a long pass is approximate.
+//! A pass examines all servers, some in each turn, so it never makes a turn long. It begins every
+//! second for few servers, every ten seconds for many. It puts each server with URLs in one class,
+//! by what keeps its next URL from being requested, and remembers the servers with the most URLs
+//! and the one that will take longest. The crawl goes on meanwhile, so the result of a long pass is
+//! approximate.
 //!
 //! Laws: a pass within one turn counts what a count over all servers at the end of that turn does.
 //! The census only reads: it changes no decision of the crawl.
@@ -22,8 +23,12 @@ use std::time::Duration;
 const SLICE: usize = 512;
 /// The shortest time between two slices of a pass.
 const SLICE_TIME: Duration = Duration::from_millis(20);
-/// The shortest time between the beginnings of two passes.
-const PASS_TIME: Duration = Duration::from_secs(10);
+/// The shortest time between the beginnings of two passes, for each slice that the pass had.
+const PASS_TIME: Duration = Duration::from_secs(1);
+/// The longest time between the beginnings of two passes, if the turns of the crawl allow it.
+const PASS_TIME_MAX: Duration = Duration::from_secs(10);
+/// The time over which rates are computed at least.
+const RATE_TIME: Duration = Duration::from_secs(10);
 /// The cost of examining a server, in units of work (see `ledger`).
 const SERVER_UNITS: usize = 128;
 /// The number of servers with the most URLs that are remembered.
@@ -111,6 +116,17 @@ pub(in crate::engine) struct Class {
     pub(in crate::engine) urls: u64,
 }
 
+/// The servers that wait for the same thing, in a status.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Waiting {
+    /// What they wait for.
+    pub r#for: Wait,
+    /// The number of servers.
+    pub servers: u64,
+    /// The number of their URLs.
+    pub urls: u64,
+}
+
 /// A server that waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::engine) struct Waiter {
@@ -161,7 +177,7 @@ pub(in crate::engine) struct Census {
     pass_began: Instant,
     /// The last pass that ended, and when.
     last: Option<(Instant, Tally)>,
-    /// The samples taken when the last two passes began, the older first.
+    /// The last two samples, the older first.
     samples: [Sample; 2],
 }
 
@@ -185,6 +201,17 @@ impl Census {
 }
 
 impl Tally {
+    /// Returns the classes that have servers, the class with most URLs first.
+    pub(in crate::engine) fn waiting(&self) -> Vec<Waiting> {
+        let classes = Wait::ALL.into_iter().zip(self.classes);
+        let classes = classes.filter(|(_, class)| class.servers > 0);
+        let mut waiting: Vec<Waiting> = classes
+            .map(|(wait, Class { servers, urls })| Waiting { r#for: wait, servers, urls })
+            .collect();
+        waiting.sort_by_key(|class| Reverse((class.urls, class.servers)));
+        waiting
+    }
+
     fn add(&mut self, waiter: Waiter) {
         let class = &mut self.classes[waiter.wait as usize];
         class.servers += 1;
@@ -225,15 +252,27 @@ impl Engine {
             census.due = now + SLICE_TIME;
             census.counting = Some(tally);
         } else {
-            census.due = (census.pass_began + PASS_TIME).max(now + SLICE_TIME);
+            let slices = u32::try_from(servers.div_ceil(SLICE)).unwrap_or(u32::MAX);
+            let pass = PASS_TIME.saturating_mul(slices.max(1)).min(PASS_TIME_MAX);
+            census.due = (census.pass_began + pass).max(now + SLICE_TIME);
             census.last = Some((now, tally));
         }
+    }
+
+    /// Counts all servers at once.
+    pub(in crate::engine) fn count_all(&self) -> Tally {
+        let mut tally = Tally::default();
+        let ids = (0..self.backlog.servers()).map(ServerId::from_index);
+        ids.for_each(|id| self.count_server(id, &mut tally));
+        tally
     }
 
     fn begin_pass(&mut self) {
         let sample = self.sample();
         let census = self.visits.census_mut();
-        census.samples = [census.samples[1], sample];
+        if sample.at.since(census.samples[1].at) >= RATE_TIME {
+            census.samples = [census.samples[1], sample];
+        }
         census.counting = Some(Tally::default());
         census.next = 0;
         census.pass_began = sample.at;
@@ -244,7 +283,7 @@ impl Engine {
         Sample {
             at: self.turn.at(),
             pages: self.counts.pages_of_run,
-            failed: self.counts.failed,
+            failed: self.counts.failures(),
             settled: self.counts.outcomes.values().sum(),
         }
     }

@@ -150,7 +150,7 @@ fn page(status: StatusCode, kind: &'static str, text: String) -> Page {
 fn usage() -> String {
     let mut text = String::from("The control socket of a running crawl.\n\n");
     for (path, method, meaning) in ROUTES {
-        text += &format!("  {method:<5}{path:<11}{meaning}\n");
+        text += &format!("  {:<5}{path:<11}{meaning}\n", method.as_str());
     }
     text += "\nExamples, in the job directory:\n\n  \
              curl --unix-socket control.sock http://localhost/status\n  \
