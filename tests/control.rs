@@ -106,6 +106,15 @@ fn a_crawl_answers_and_obeys() {
         assert!(start.elapsed() < Duration::from_secs(20), "the crawl goes on");
         thread::sleep(Duration::from_millis(100));
     }
+    let text = fs::read_to_string(&conf).expect("it was written");
+    fs::write(&conf, text + "[limits]\npages_max = 5000\n").expect("writable");
+    let reloaded = run(&["ctl", &job, "reload"]);
+    assert_eq!(reloaded.code, Some(0), "{}", reloaded.err);
+    assert!(reloaded.out.contains("limits.pages_max"), "{}", reloaded.out);
+    assert!(status(&socket)["limits_left"]["pages"].as_u64() > Some(0));
+    let again = run(&["ctl", &job, "reload"]);
+    assert_eq!(again.code, Some(7), "{}", again.err);
+    assert!(again.err.contains("no key has changed"), "{}", again.err);
     let ended = stop(child, &job);
     assert_eq!(ended.code, Some(11), "{}", ended.out);
     assert!(!socket.exists());

@@ -94,6 +94,8 @@ pub enum Verb {
     },
     /// Try the servers again that were given up, with their URLs
     Revive,
+    /// Read the configuration again; conf/reference.toml says which keys can be reloaded
+    Reload,
     /// Write a checkpoint as soon as possible
     Checkpoint,
     /// Begin a new crawl log and a new WARC file
@@ -183,6 +185,7 @@ fn commands(verb: &Verb) -> Result<Vec<Command>, Failure> {
         }
         Verb::Seeds { seeds } => return Ok(batches(&lines(seeds)?)),
         Verb::Revive => Command::Revive,
+        Verb::Reload => Command::Reload { changed: Vec::new() },
         Verb::Checkpoint => Command::Checkpoint,
         Verb::Rotate => Command::Rotate,
         Verb::Stop => Command::Stop,
