@@ -9,7 +9,7 @@ use std::io::{Read, Write};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command};
+use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -115,8 +115,14 @@ fn a_crawl_answers_and_obeys() {
     let again = run(&["ctl", &job, "reload"]);
     assert_eq!(again.code, Some(7), "{}", again.err);
     assert!(again.err.contains("no key has changed"), "{}", again.err);
+    let mut watch = sted(&["status", &job, "--watch"]);
+    let watch = watch.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("starts");
+    thread::sleep(Duration::from_millis(1_500));
     let ended = stop(child, &job);
     assert_eq!(ended.code, Some(11), "{}", ended.out);
+    let watched = Run::of(watch.wait_with_output().expect("it ends with the crawl"));
+    assert_eq!((watched.code, watched.err.as_str()), (Some(0), "the crawl has ended\n"));
+    assert!(watched.out.matches("URLs wait on").count() >= 2, "{}", watched.out);
     assert!(!socket.exists());
     let gone = run(&["status", &conf]);
     assert_eq!(gone.code, Some(6), "{}", gone.err);

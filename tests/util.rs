@@ -56,6 +56,7 @@ impl Run {
 }
 
 /// Names of tests that may pass under `CI=true` though the machine lacks what they need.
+#[cfg(feature = "study")]
 const EXCUSED: &[&str] = &[
     // Containers may forbid sampling: then the refusal is tested instead of the graph.
     "a_flame_graph_is_drawn_or_refused_at_once",
@@ -63,6 +64,7 @@ const EXCUSED: &[&str] = &[
 
 /// Reports that a test does less because the machine lacks `what`. Under `CI=true`, only tests
 /// excused by name may do that.
+#[cfg(feature = "study")]
 pub(crate) fn lacks(test: &str, what: &str) {
     let is_ci = env::var_os("CI").is_some_and(|value| value == "true");
     assert!(!is_ci || EXCUSED.contains(&test), "{test}: this machine lacks {what}");

@@ -154,6 +154,7 @@ pub(super) fn ask(
             let text = format!("no crawl runs in {name}; start it with `sted crawl {conf}`");
             Failure::new(Exit::NotRunning, text)
         }
+        Error::Ended => Failure::new(Exit::NotRunning, format!("{name}: {error}")),
         Error::Failed(_) => Failure::new(Exit::Disk, format!("{name}: {error}")),
     })?;
     let exit = match reply.status {

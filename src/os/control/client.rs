@@ -7,6 +7,7 @@ use hyper::body::Bytes;
 use hyper::client::conn::http1;
 use hyper::header::HOST;
 use hyper_util::rt::TokioIo;
+use std::error::Error as _;
 use std::fmt;
 use std::io;
 use std::os::unix::net;
@@ -35,6 +36,8 @@ pub struct Reply {
 pub enum Error {
     /// No crawl runs in this directory.
     NotRunning,
+    /// The crawl ended, or was killed, before it replied.
+    Ended,
     /// The socket can't be reached, or the exchange failed.
     Failed(io::Error),
 }
@@ -43,6 +46,7 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotRunning => f.write_str("no crawl runs here"),
+            Self::Ended => f.write_str("the crawl ended before it replied"),
             Self::Failed(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                 write!(f, "the crawl belongs to another user ({}: {error})", socket::NAME)
             }
@@ -68,9 +72,11 @@ pub fn request(directory: &Path, path: &str, body: Option<&str>) -> Result<Reply
     let request = hyper::Request::builder().method(method).uri(path).header(HOST, "localhost");
     let request = request.body(body).map_err(|error| Error::Failed(io::Error::other(error)))?;
     let runtime = Builder::new_current_thread().enable_io().enable_time().build();
-    runtime
-        .and_then(|runtime| runtime.block_on(timeout_of(exchange(stream, request))))
-        .map_err(Error::Failed)
+    let reply = runtime.and_then(|runtime| runtime.block_on(timeout_of(exchange(stream, request))));
+    reply.map_err(|error| match error.kind() {
+        io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => Error::Ended,
+        _ => Error::Failed(error),
+    })
 }
 
 async fn timeout_of(exchange: impl Future<Output = io::Result<Reply>>) -> io::Result<Reply> {
@@ -84,11 +90,23 @@ async fn exchange(
 ) -> io::Result<Reply> {
     stream.set_nonblocking(true)?;
     let stream = TokioIo::new(UnixStream::from_std(stream)?);
-    let (mut sender, connection) = http1::handshake(stream).await.map_err(io::Error::other)?;
+    let (mut sender, connection) = http1::handshake(stream).await.map_err(failed)?;
     tokio::spawn(connection);
-    let response = sender.send_request(request).await.map_err(io::Error::other)?;
+    let response = sender.send_request(request).await.map_err(failed)?;
     let status = response.status().as_u16();
     let body = Limited::new(response.into_body(), REPLY_BYTES_MAX).collect();
     let bytes = body.await.map_err(io::Error::other)?.to_bytes();
     Ok(Reply { status, text: String::from_utf8_lossy(&bytes).into_owned() })
+}
+
+/// Converts an error of the exchange. That the other side is gone is a reset of the connection.
+fn failed(error: hyper::Error) -> io::Error {
+    let cause = error.source().and_then(|cause| cause.downcast_ref::<io::Error>());
+    match cause {
+        Some(cause) => cause.kind().into(),
+        None if error.is_incomplete_message() || error.is_canceled() || error.is_closed() => {
+            io::ErrorKind::ConnectionReset.into()
+        }
+        None => io::Error::other(error),
+    }
 }

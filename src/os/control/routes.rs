@@ -44,6 +44,7 @@ type Page = Response<Full<Bytes>>;
 pub(super) async fn answer(request: hyper::Request<Incoming>, peer: &Peer, desk: &Desk) -> Page {
     if !peer.is_allowed {
         let text = format!("{} may not control this crawl; only its own user and root", peer.name);
+        log::warn!("the control socket: {text}");
         return error(StatusCode::FORBIDDEN, &text);
     }
     let (head, body) = request.into_parts();
