@@ -34,7 +34,15 @@ fn start_log(cli: &Cli) {
     let is_plain = !signal::is_terminal() || std::env::var_os("NO_COLOR").is_some();
     let style = if is_plain { WriteStyle::Never } else { WriteStyle::Always };
     log.write_style(style).target(Target::Pipe(Box::new(console::Console)));
+    if cli.log_json {
+        console::write_json();
+        log.write_style(WriteStyle::Never);
+    }
     log.format(|out, record| {
+        if console::is_json() {
+            let line = console::json_line(record.level().as_str(), &record.args().to_string());
+            return out.write_all(line.as_bytes());
+        }
         let (level, time) = (record.level(), out.timestamp_seconds());
         let style = out.default_level_style(level);
         let text = record.args().to_string();

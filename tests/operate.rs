@@ -171,7 +171,7 @@ fn control_characters_are_escaped() {
 #[test]
 fn a_limit_on_files_is_a_full_disk() {
     let folder = tempfile::tempdir().expect("a folder");
-    let conf = short(folder.path(), "[state]\ndisk_full = \"stop\"\n");
+    let conf = short(folder.path(), "[disk]\nfull = \"stop\"\n");
     let mut shell = Command::new("sh");
     let script = "ulimit -f 16; exec \"$0\" crawl \"$1\"";
     shell.args(["-c", script, env!("CARGO_BIN_EXE_sted"), &conf]);
@@ -180,6 +180,28 @@ fn a_limit_on_files_is_a_full_disk() {
     let err = fs::read_to_string(folder.path().join("err")).expect("UTF-8");
     assert_eq!(run.code, Some(3), "{}{err}", run.out);
     assert!(err.contains(".open") || err.contains("crawl.log") || err.contains("state/"), "{err}");
+}
+
+/// With `--log-json` each line on standard error is a JSON object: messages, progress, and the
+/// reason why a command failed.
+#[test]
+fn the_log_is_json_on_demand() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let conf = short(folder.path(), "");
+    let crawl = Run::of(sted(&["-v", "--log-json", "crawl", &conf]).output().expect("starts"));
+    assert_eq!(crawl.code, Some(0), "{}", crawl.err);
+    let failure = Run::of(sted(&["--log-json", "crawl", "no.toml"]).output().expect("starts"));
+    for (run, level) in [(crawl, "INFO"), (failure, "ERROR")] {
+        let lines: Vec<serde_json::Value> = run
+            .err
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("{line}")))
+            .collect();
+        assert!(lines.iter().any(|line| line["level"] == level), "{lines:?}");
+        let has =
+            |line: &serde_json::Value| line["time"].is_string() && line["message"].is_string();
+        assert!(lines.iter().all(has), "{lines:?}");
+    }
 }
 
 /// The short crawl of the other tests here does run.

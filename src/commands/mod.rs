@@ -41,6 +41,9 @@ pub struct Cli {
     /// Log less to stderr: -q only errors, -qq nothing
     #[arg(short, long, action = ArgAction::Count, global = true, conflicts_with = "verbose")]
     pub quiet: u8,
+    /// Log to stderr as JSON, one object a line, with time, level and message
+    #[arg(long, global = true)]
+    pub log_json: bool,
     /// The command to run.
     #[command(subcommand)]
     pub command: Command,

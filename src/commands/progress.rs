@@ -25,10 +25,11 @@ const LOOK: Duration = Duration::from_millis(200);
 impl Progress {
     /// Creates the progress display that suits the configuration and the terminal.
     pub(super) fn new(conf: &Conf) -> Self {
-        let line = (signal::is_terminal() && !console::is_quiet()).then(|| {
-            let style = ProgressStyle::with_template("{wide_msg}");
-            ProgressBar::new_spinner().with_style(style.expect("the template is valid"))
-        });
+        let line =
+            (signal::is_terminal() && !console::is_quiet() && !console::is_json()).then(|| {
+                let style = ProgressStyle::with_template("{wide_msg}");
+                ProgressBar::new_spinner().with_style(style.expect("the template is valid"))
+            });
         let period = if line.is_some() { LOOK } else { conf.report.progress_period };
         Self { line, period, usage: RefCell::default() }
     }

@@ -52,10 +52,11 @@ pub fn engine(conf: &Conf, key: [u8; 16]) -> Settings {
         state: State {
             crawl: crawl_of(conf, key),
             period: conf.state.checkpoint_period,
-            full_wait: match conf.state.disk_full {
-                DiskFull::Wait => Some(conf.state.disk_full_wait),
+            full_wait: match conf.disk.full {
+                DiskFull::Wait => Some(conf.disk.full_wait),
                 DiskFull::Stop => None,
             },
+            free_min: conf.disk.free_min,
         },
         trace: conf.job.trace,
         fingerprint_key: key,

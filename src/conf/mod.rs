@@ -27,10 +27,10 @@ pub use compare::{Change, Value, Variant};
 pub use hostile::Hostile;
 pub use mistake::{Mistake, Mistakes};
 pub use sections::{
-    Allowance, Burst, Compare, Connections, DiskFull, Events, Fetch, HostsFile, Identity, Job, Lab,
-    Limits, Links, Memory, Names, Over, Pipeline, Policy, Politeness, Preset, Profile, Qualities,
-    Report, Retries, Schedule, Scheme, Scope, Sim, Site, Source, State, Store, Tls, UrlKey, Web,
-    Worth,
+    Allowance, Burst, Compare, Connections, DiskFull, DiskSpace, Events, Fetch, HostsFile,
+    Identity, Job, Lab, Limits, Links, Memory, Names, Over, Pipeline, Policy, Politeness, Preset,
+    Profile, Qualities, Report, Retries, Schedule, Scheme, Scope, Sim, Site, Source, State, Store,
+    Tls, UrlKey, Web, Worth,
 };
 pub use units::{Cost, Decimal, read_time as duration};
 pub use walk::{Flag, Key, Prose};
@@ -80,6 +80,8 @@ pub struct Conf {
     pub memory: Memory,
     /// The section `[state]`: what is stored so that a crawl can be resumed.
     pub state: State,
+    /// The section `[disk]`: what happens when the disk becomes full.
+    pub disk: DiskSpace,
     /// The section `[report]`: what is reported while the crawl runs.
     pub report: Report,
     /// The section `[lab]`; `None` if the real web is crawled.

@@ -310,6 +310,7 @@ impl Engine {
                 break;
             }
         }
+        self.check_space();
         self.expire_pause();
         self.expire_outage();
         self.expire_shutdown();

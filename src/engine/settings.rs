@@ -118,12 +118,15 @@ pub struct State {
     /// How long to wait after the disk was full before writing again; `None` ends the crawl
     /// instead.
     pub full_wait: Option<Duration>,
+    /// The free space in bytes below which the disk counts as full; 0 if only a failed write shows
+    /// that it is full.
+    pub free_min: u64,
 }
 
 impl Default for State {
     fn default() -> Self {
         let full_wait = Some(Duration::from_secs(10));
-        Self { crawl: None, period: Duration::from_secs(300), full_wait }
+        Self { crawl: None, period: Duration::from_secs(300), full_wait, free_min: 0 }
     }
 }
 

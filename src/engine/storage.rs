@@ -1,4 +1,5 @@
-//! The disk, and what its errors cause: a full disk pauses the crawl, any other error ends it.
+//! The disk, and what its errors cause: a full disk pauses the crawl, any other error ends it. A
+//! disk counts as full when less is free than the crawl leaves to others.
 //!
 //! This part of the engine owns the disk, the pause and the first fatal error. What could not be
 //! written waits in memory or is fetched again: a reply that the archive could not take returns to
@@ -15,6 +16,7 @@ use crate::ground::time::Instant;
 use crate::ground::{disk, frame};
 use crate::store;
 use std::fmt;
+use std::time::Duration;
 
 /// The disk, and whether it can be used now.
 #[derive(Debug)]
@@ -22,6 +24,8 @@ pub(super) struct Storage {
     disk: Box<dyn Disk>,
     pause: Option<Pause>,
     fatal: Option<FatalError>,
+    /// When the free space is measured next.
+    measured_next: Instant,
 }
 
 /// A pause of the crawl because the disk is full.
@@ -32,6 +36,9 @@ struct Pause {
     until: Instant,
 }
 
+/// The time between two measurements of the free space.
+const MEASURE_PERIOD: Duration = Duration::from_secs(1);
+
 /// An error of the archive or of the state. It pauses the crawl if the disk is full, else it ends
 /// the crawl.
 #[derive(Debug)]
@@ -40,6 +47,13 @@ pub enum FatalError {
     Archive(store::Error),
     /// The state from which a crawl resumes can't be written or read.
     State(frame::Error),
+    /// The disk has less free space, in bytes, than the crawl leaves to others.
+    Low {
+        /// The free space.
+        free: u64,
+        /// What the crawl leaves to others.
+        free_min: u64,
+    },
 }
 
 impl FatalError {
@@ -49,6 +63,7 @@ impl FatalError {
             Self::Archive(error) => error.is_full(),
             Self::State(frame::Error::Disk(error)) => error.is_full(),
             Self::State(frame::Error::Damaged(_)) => false,
+            Self::Low { .. } => true,
         }
     }
 }
@@ -76,13 +91,19 @@ impl fmt::Display for FatalError {
         match self {
             Self::Archive(error) => error.fmt(f),
             Self::State(error) => error.fmt(f),
+            Self::Low { free, free_min } => write!(
+                f,
+                "only {} MiB are free on the disk of the job, less than disk.free_min, {} MiB",
+                free >> 20,
+                free_min >> 20
+            ),
         }
     }
 }
 
 impl Storage {
     pub(super) fn new(disk: Box<dyn Disk>) -> Self {
-        Self { disk, pause: None, fatal: None }
+        Self { disk, pause: None, fatal: None, measured_next: Instant::ZERO }
     }
 
     /// Returns the disk, for writing.
@@ -135,7 +156,7 @@ impl Engine {
             self.counts.disk_full += 1;
             log::error!(
                 "{error}; the crawl pauses and tries to write every {wait:?} \
-                 (state.disk_full = \"stop\" ends it instead)"
+                 (disk.full = \"stop\" ends it instead)"
             );
         }
         let since = self.storage.pause.map_or(now, |pause| pause.since);
@@ -155,13 +176,34 @@ impl Engine {
         if self.turn.at() < until {
             return;
         }
-        match self.write_waiting() {
+        match self.measure_space().and_then(|()| self.write_waiting()) {
             Ok(()) => {
                 self.storage.pause = None;
                 let paused = self.turn.at().since(since);
                 log::info!("there is room on the disk; the crawl resumes after {paused:?}");
             }
             Err(error) => self.on_disk_error(error),
+        }
+    }
+
+    /// Measures the free space from time to time. If it is less than the crawl leaves to others,
+    /// the crawl pauses as for a full disk.
+    pub(super) fn check_space(&mut self) {
+        let now = self.turn.at();
+        let is_due = self.settings.state.free_min > 0 && now >= self.storage.measured_next;
+        if !is_due || !self.storage.is_usable() || self.shutdown.is_closing() {
+            return;
+        }
+        self.storage.measured_next = now + MEASURE_PERIOD;
+        let space = self.measure_space();
+        self.checked(space);
+    }
+
+    fn measure_space(&mut self) -> Result<(), FatalError> {
+        let free_min = self.settings.state.free_min;
+        match self.storage.disk().free()? {
+            Some(free) if free < free_min => Err(FatalError::Low { free, free_min }),
+            _ => Ok(()),
         }
     }
 

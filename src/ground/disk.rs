@@ -41,6 +41,10 @@ pub trait Disk: Send {
     /// Returns the names of the files directly in `folder` (`""` is the root), sorted by bytes. A
     /// folder that doesn't exist has none.
     fn list(&mut self, folder: &str) -> Result<Vec<String>, Error>;
+    /// Returns how many bytes can still be written, or `None` if that is not known.
+    fn free(&mut self) -> Result<Option<u64>, Error> {
+        Ok(None)
+    }
     /// Returns another handle on the same disk, for a job on a side thread.
     fn handle(&self) -> Box<dyn Disk>;
 }

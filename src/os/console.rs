@@ -7,11 +7,16 @@
 //! Text from the network and from files may contain control characters, which a terminal would
 //! obey: [`printable`] escapes them.
 
+#![expect(clippy::disallowed_methods, reason = "a log line has the time at which it is written")]
+
 use super::signal;
+use crate::ground::time::UnixTime;
+use serde_json::json;
 use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io::{self, Write};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::SystemTime;
 
 /// The descriptor of standard error.
 const STDERR: i32 = 2;
@@ -22,9 +27,33 @@ const PIECE_BYTES: usize = 4 << 10;
 /// The number of lines lost since the last line that was written.
 static LOST: AtomicU64 = AtomicU64::new(0);
 
+/// Whether lines are written as JSON.
+static JSON: AtomicBool = AtomicBool::new(false);
+
+/// Makes every further line a JSON object with `time` (RFC 3339, UTC), `level` and `message`.
+pub fn write_json() {
+    JSON.store(true, Ordering::Relaxed);
+}
+
+/// Returns whether lines are written as JSON.
+pub fn is_json() -> bool {
+    JSON.load(Ordering::Relaxed)
+}
+
+/// Returns a line of JSON for a message.
+pub fn json_line(level: &str, message: &str) -> String {
+    let time = now().civil().to_seconds();
+    let mut line = json!({ "time": time, "level": level, "message": message }).to_string();
+    line.push('\n');
+    line
+}
+
 /// Writes one line, or counts it as lost if writing would block.
 pub fn line(text: &str) {
-    put(format!("{text}\n").as_bytes());
+    match is_json() {
+        true => put(json_line("INFO", text).as_bytes()),
+        false => put(format!("{text}\n").as_bytes()),
+    }
 }
 
 /// Writes a progress line, unless the log level shows only errors.
@@ -47,7 +76,10 @@ pub fn is_verbose() -> bool {
 /// Writes the final output of a command to standard error. Waits for a slow reader, but never
 /// fails.
 pub fn write_final(text: &str) {
-    let _ = writeln!(io::stderr(), "{}", printable(text));
+    let _ = match is_json() {
+        true => write!(io::stderr(), "{}", json_line("ERROR", text)),
+        false => writeln!(io::stderr(), "{}", printable(text)),
+    };
 }
 
 /// A writer to standard error for the log. Each write must contain whole lines.
@@ -68,7 +100,8 @@ impl Write for Console {
 fn put(bytes: &[u8]) {
     let lost = LOST.load(Ordering::Relaxed);
     if lost > 0 {
-        let text = format!("{lost} lines of output were lost: standard error was not read\n");
+        let text = format!("{lost} lines of output were lost: standard error was not read");
+        let text = if is_json() { json_line("WARN", &text) } else { format!("{text}\n") };
         if pieces(text.as_bytes()).is_err() {
             LOST.fetch_add(1, Ordering::Relaxed);
             return;
@@ -88,6 +121,11 @@ fn pieces(bytes: &[u8]) -> io::Result<()> {
         io::stderr().write_all(piece)?;
     }
     Ok(())
+}
+
+fn now() -> UnixTime {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    UnixTime::from_micros(u64::try_from(since.as_micros()).unwrap_or(u64::MAX))
 }
 
 /// Escapes the control characters of a text, except line ends and tabs.
@@ -115,6 +153,17 @@ fn is_override(c: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_json_line_is_one_object_whatever_the_message() {
+        for message in ["plain", "two\nlines", "\u{1b}[31m\"red\"", ""] {
+            let line = json_line("INFO", message);
+            assert!(line.ends_with('\n') && line.matches('\n').count() == 1, "{line:?}");
+            let value: serde_json::Value = serde_json::from_str(&line).expect("JSON");
+            assert_eq!((&value["level"], &value["message"]), (&"INFO".into(), &message.into()));
+            assert!(value["time"].as_str().is_some_and(|time| time.ends_with('Z')), "{line}");
+        }
+    }
 
     #[test]
     fn control_characters_are_escaped() {

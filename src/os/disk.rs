@@ -246,6 +246,10 @@ impl Disk for OsDisk {
         self.list_checked(folder).map_err(|source| Error::new("list", folder, source))
     }
 
+    fn free(&mut self) -> Result<Option<u64>, Error> {
+        self.shared.root.free().map(Some).map_err(|source| Error::new("measure", ".", source))
+    }
+
     fn handle(&self) -> Box<dyn Disk> {
         Box::new(Self::over(Arc::clone(&self.shared)))
     }

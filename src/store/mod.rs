@@ -395,6 +395,18 @@ impl Store {
         self.dirty = true;
     }
 
+    /// Ends the growing WARC file, and requests that the crawl log is rotated. The next capture
+    /// begins a new file. The ended one is closed when a checkpoint contains everything in it.
+    ///
+    /// # Errors
+    /// Returns an error of the disk; then nothing is rotated.
+    pub fn rotate(&mut self, disk: &mut dyn Disk) -> Result<(), Error> {
+        self.flush(disk)?;
+        self.retire();
+        self.rotate_log();
+        Ok(())
+    }
+
     fn flush_if_full(&mut self, disk: &mut dyn Disk) -> Result<(), Error> {
         let log_waits = self.log.pending().len() >= self.settings.buffer_bytes;
         let waiting = |tail: &Tail| tail.pending.len() >= self.settings.buffer_bytes;

@@ -38,7 +38,9 @@ retry_wait = "1s"
 retry_wait_max = "1s"
 [state]
 checkpoint_period = "1s"
-disk_full_wait = "20ms"
+[disk]
+free_min = "0B"
+full_wait = "20ms"
 "#;
 
 /// Some three hundred URLs on eight hosts: two seconds for a crawl that is not killed.
@@ -234,7 +236,7 @@ fn a_full_disk_costs_time_only() {
         cp -a job kept"
     );
     for (policy, script, codes) in [("stop", stops, "3\n0\n"), ("wait", waits, "0\n")] {
-        let manners = format!("{MANNERS}disk_full = \"{policy}\"\n");
+        let manners = format!("{MANNERS}full = \"{policy}\"\n");
         let stand = Stand::new(&format!("{manners}{WEB}"));
         fs::create_dir(stand.job()).expect("created");
         let mut words = runner.split(' ');

@@ -6,6 +6,7 @@ mod census;
 mod commands;
 mod outage;
 mod resume;
+mod space;
 mod stand;
 mod times;
 
@@ -209,7 +210,7 @@ fn share(faults: Faults) -> f64 {
 /// The crawl ends by itself when the disk is full, and reports why.
 #[test]
 fn a_full_disk_ends_the_crawl() {
-    let lines = ["store.format = \"warc\"", "state.disk_full = \"stop\""];
+    let lines = ["store.format = \"warc\"", "disk.full = \"stop\"", "disk.free_min = \"0B\""];
     let mut plan = Plan::new(varied(12)).with(&lines);
     plan.disk = DiskFaults { room_bytes: Some(600_000), ..DiskFaults::default() };
     let crawl = plan.run();

@@ -1,4 +1,4 @@
-//! The sections of what is kept: `[store]`, `[memory]`, `[state]`, `[report]`.
+//! The sections of what is kept: `[store]`, `[memory]`, `[state]`, `[disk]`, `[report]`.
 
 use super::target::file_name;
 use super::{DAY, HOUR, KIB, MIB, MILLISECOND, MINUTE, SECOND, TIB, section};
@@ -157,15 +157,26 @@ section! {
         /// A crawl that crashed resumes from its last checkpoint and what was archived since. Short
         /// writes the state in memory more often; long takes longer to resume.
         checkpoint_period: Duration = 5 * MINUTE, time(SECOND..=DAY), [Live];
+    }
+}
+
+section! {
+    /// What happens when the disk of the job directory becomes full.
+    disk: DiskSpace {
+        /// Free space that the crawl leaves to others. With less, it pauses or ends as if the disk
+        /// were full. The space is measured every second.
+        ///
+        /// "0B" uses the disk until it is full; large leaves space unused.
+        free_min: u64 = 128 * MIB, size(0..=1_024 * TIB), [];
 
         /// When the disk is full: "wait" pauses the crawl until there is space, "stop" ends it.
         /// Nothing is lost in either case.
-        disk_full: DiskFull = DiskFull::Wait, disk_full(), [];
+        full: DiskFull = DiskFull::Wait, disk_full(), [];
 
         /// Time between two checks whether there is space again.
         ///
         /// Short writes to a full disk all the time; long pauses longer than needed.
-        disk_full_wait: Duration = 10 * SECOND, time(MILLISECOND..=HOUR), [];
+        full_wait: Duration = 10 * SECOND, time(MILLISECOND..=HOUR), [];
     }
 }
 

@@ -13,7 +13,7 @@ mod study;
 mod target;
 mod web;
 
-pub use archive::{DiskFull, Memory, Report, State, Store};
+pub use archive::{DiskFull, DiskSpace, Memory, Report, State, Store};
 pub use fetch::{Connections, Fetch, HostsFile, Links, Names, Pipeline, Tls};
 pub use order::{Politeness, Qualities, Retries, Schedule};
 pub use study::{Compare, Events, Lab, Over, Profile, Sim, Worth};
@@ -97,6 +97,7 @@ pub(super) fn walk(conf: &mut Conf, walk: &mut Walk<'_>) {
     conf.store.walk(walk);
     conf.memory.walk(walk);
     conf.state.walk(walk);
+    conf.disk.walk(walk);
     conf.report.walk(walk);
     let lab = walk.optional("lab", &mut conf.lab);
     let has_lab = lab.is_some();

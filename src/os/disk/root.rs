@@ -71,6 +71,12 @@ impl Root {
         self.at(name, |dir, last| Ok(fs::mkdirat(dir, last, mode)?))
     }
 
+    /// Returns how many bytes this process may still write to the file system.
+    pub(super) fn free(&self) -> io::Result<u64> {
+        let system = fs::fstatvfs(&self.dir)?;
+        Ok(system.f_bavail.saturating_mul(system.f_frsize))
+    }
+
     /// Returns the names of the files directly in a folder, unordered and without symbolic links.
     /// Names that aren't UTF-8 are skipped, because the crawler creates none.
     pub(super) fn files(&self, folder: &str) -> io::Result<Vec<String>> {

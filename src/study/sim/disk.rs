@@ -520,6 +520,11 @@ impl Disk for MemoryDisk {
         Ok(names.map(|name| name[start..].to_owned()).collect())
     }
 
+    fn free(&mut self) -> Result<Option<u64>, Error> {
+        let room = self.state().faults.room_bytes;
+        Ok(room.map(|room| room.saturating_sub(self.used())))
+    }
+
     fn handle(&self) -> Box<dyn Disk> {
         Box::new(self.clone())
     }

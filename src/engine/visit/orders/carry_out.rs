@@ -103,8 +103,11 @@ impl Engine {
                 "a checkpoint is being written".to_owned()
             }
             Command::Rotate => {
-                self.rotate_log(now);
-                "the crawl log begins a new file".to_owned()
+                let rotated = self.archive.store_mut().rotate(self.storage.disk());
+                self.checked(rotated);
+                self.sync_store();
+                self.want_checkpoint_soon();
+                "crawl.log begins a new file, and so does the archive with its next page".to_owned()
             }
             Command::Stop => {
                 self.begin_stop(StopReason::Interrupted);
