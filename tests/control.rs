@@ -50,6 +50,14 @@ fn stop(child: Child, job: &str) -> Run {
     Run::of(child.wait_with_output().expect("it ends"))
 }
 
+/// Writes the configuration of a crawl that doesn't end by itself during a test.
+fn long(folder: &Path) -> String {
+    let conf = write_conf(folder, "");
+    let text = fs::read_to_string(&conf).expect("it was written");
+    fs::write(&conf, text.replace("pages = 4000", "pages = 100000")).expect("writable");
+    conf
+}
+
 fn job_of(folder: &Path) -> (String, PathBuf) {
     let job = folder.join("job");
     (job.to_str().expect("UTF-8").to_owned(), job.join("control.sock"))
@@ -60,7 +68,7 @@ fn job_of(folder: &Path) -> (String, PathBuf) {
 #[test]
 fn a_crawl_answers_and_obeys() {
     let folder = tempfile::tempdir().expect("a folder");
-    let conf = write_conf(folder.path(), "");
+    let conf = long(folder.path());
     let (job, socket) = job_of(folder.path());
     let missing = run(&["status", &job]);
     assert_eq!(missing.code, Some(5), "{}", missing.err);
@@ -107,7 +115,7 @@ fn a_crawl_answers_and_obeys() {
         thread::sleep(Duration::from_millis(100));
     }
     let text = fs::read_to_string(&conf).expect("it was written");
-    fs::write(&conf, text + "[limits]\npages_max = 5000\n").expect("writable");
+    fs::write(&conf, text + "[limits]\npages_max = 90000\n").expect("writable");
     let reloaded = run(&["ctl", &job, "reload"]);
     assert_eq!(reloaded.code, Some(0), "{}", reloaded.err);
     assert!(reloaded.out.contains("limits.pages_max"), "{}", reloaded.out);
@@ -134,12 +142,12 @@ fn a_crawl_answers_and_obeys() {
 #[test]
 fn no_client_harms_the_crawl() {
     let folder = tempfile::tempdir().expect("a folder");
-    let conf = write_conf(folder.path(), "");
+    let conf = long(folder.path());
     let (job, socket) = job_of(folder.path());
     let (child, _lines) = start(&conf);
     let mut silent = UnixStream::connect(&socket).expect("it listens");
     silent.write_all(b"GET /status HTTP/1.1\r\nHost: x\r\n\r\n").expect("sent");
-    let _idle = UnixStream::connect(&socket).expect("it listens");
+    let mut idle = UnixStream::connect(&socket).expect("it listens");
     thread::scope(|scope| {
         for seed in 0..20 {
             let socket = &socket;
@@ -156,6 +164,8 @@ fn no_client_harms_the_crawl() {
     let mut text = String::new();
     silent.read_to_string(&mut text).expect("the reply was sent long ago");
     assert!(text.starts_with("HTTP/1.1 200"), "{text}");
+    idle.set_read_timeout(Some(Duration::from_secs(40))).expect("settable");
+    assert_eq!(idle.read(&mut [0]).expect("it is closed after 30 s"), 0);
     let ended = stop(child, &job);
     assert_eq!(ended.code, Some(11), "{}", ended.out);
     let summary = fs::read(folder.path().join("job/summary.json")).expect("written at the end");
@@ -206,7 +216,7 @@ fn other_users_are_refused() {
         return lacks("other_users_are_refused", "root, or setpriv");
     }
     let folder = tempfile::tempdir().expect("a folder");
-    let conf = write_conf(folder.path(), "");
+    let conf = long(folder.path());
     let (job, socket) = job_of(folder.path());
     let (child, _lines) = start(&conf);
     let open = |path: &Path, mode| {
@@ -236,7 +246,7 @@ fn sockets_in_deep_directories_and_of_killed_crawls() {
     let folder = tempfile::tempdir().expect("a folder");
     let deep = folder.path().join("d".repeat(80)).join("e".repeat(80));
     fs::create_dir_all(&deep).expect("a folder");
-    let conf = write_conf(&deep, "");
+    let conf = long(&deep);
     let (job, socket) = job_of(&deep);
     assert!(job.len() > 160);
     let (mut child, _lines) = start(&conf);
