@@ -61,6 +61,11 @@ impl Rule {
     }
 }
 
+/// Returns the key of a rule's line, as it is written.
+fn key_of(rule: Rule) -> &'static str {
+    if rule.verdict().allowed { "Allow: " } else { "Disallow: " }
+}
+
 /// The rules in the order of the file, before they are indexed.
 #[derive(Default)]
 pub(super) struct Builder {
@@ -274,9 +279,8 @@ impl Table {
     pub(super) fn push_text(&self, bytes_max: usize, text: &mut String) -> bool {
         let patterns = self.starred.iter().chain(&self.marked).map(|pattern| pattern.rule);
         for rule in self.plain.iter().map(|plain| plain.rule).chain(patterns) {
-            let key = if rule.verdict().allowed { "Allow: " } else { "Disallow: " };
             let before = text.len();
-            text.push_str(key);
+            text.push_str(key_of(rule));
             octets::push_text(rule.octets(&self.arena), rule.count, text);
             text.push('\n');
             if text.len() > bytes_max {
@@ -285,6 +289,17 @@ impl Table {
             }
         }
         false
+    }
+
+    /// Returns the rule on a line of the file, in its normalized spelling; `None` if no rule of the
+    /// table is from that line.
+    pub(super) fn text_of(&self, verdict: Verdict) -> Option<String> {
+        let patterns = self.starred.iter().chain(&self.marked).map(|pattern| pattern.rule);
+        let mut rules = self.plain.iter().map(|plain| plain.rule).chain(patterns);
+        let rule = rules.find(|rule| rule.verdict() == verdict)?;
+        let mut text = String::from(key_of(rule));
+        octets::push_text(rule.octets(&self.arena), rule.count, &mut text);
+        Some(text)
     }
 
     pub(super) fn is_empty(&self) -> bool {

@@ -232,6 +232,12 @@ impl Rules {
         Ok(Self { table: Table::decode(take)?, crawl_delay, sitemaps: Box::default() })
     }
 
+    /// Returns the rule that decided on `verdict`, which is a result of [`Rules::check`], in its
+    /// normalized spelling; `None` if no rule did.
+    pub fn rule_of(&self, verdict: Verdict) -> Option<String> {
+        self.table.text_of(verdict)
+    }
+
     /// Returns the rules as a robots.txt of one group, for any crawler, with at most `bytes_max`
     /// bytes, and whether rules are left out because they don't fit. Parsing the text gives the
     /// same verdicts, but its lines have other numbers.

@@ -10,6 +10,7 @@
 //! Cost: if no rule applies the key is the URL's own bytes, which one pass over them shows; else
 //! one copy.
 
+mod explain;
 mod session;
 
 use super::UrlRef;

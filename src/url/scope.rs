@@ -9,6 +9,8 @@
 //! Patterns take time linear in the length of the URL.
 //! Source: the refused ports are from the Fetch standard, section 2.9, "bad port".
 
+mod explain;
+
 use super::{Fingerprinter, Url, UrlRef, canon, domain};
 use crate::ground::map::{Map, Set};
 use regex::bytes::{RegexSet, RegexSetBuilder};

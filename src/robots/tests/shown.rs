@@ -44,3 +44,19 @@ fn long_rules_are_cut_at_a_line() {
         assert!(text.len() <= bytes_max && text.ends_with('\n') && whole.starts_with(&text));
     }
 }
+
+#[test]
+fn the_deciding_rule_is_shown() {
+    let file = "user-agent: *\nDISALLOW: /%61*/x$\nallow: /a/\ndisallow: /\n";
+    let rules = Rules::parse(file.as_bytes(), "sted");
+    let cases = [
+        ("/ab/x", 2, Some("Disallow: /a*/x$")),
+        ("/a/y", 3, Some("Allow: /a/")),
+        ("/b", 4, Some("Disallow: /")),
+        ("/robots.txt", 0, None),
+    ];
+    for (target, line, rule) in cases {
+        let verdict = rules.check(target);
+        assert_eq!((verdict.line, rules.rule_of(verdict).as_deref()), (line, rule), "{target}");
+    }
+}

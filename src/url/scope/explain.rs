@@ -1,0 +1,186 @@
+//! Explains why a URL is in scope or not: names the key and the value that decide.
+
+use super::{FromSeeds, Rejection, Scope, count};
+use crate::url::{UrlRef, domain};
+
+impl Scope {
+    /// Checks a URL like [`Scope::check`], and returns with the result the rule that decides, in
+    /// words that name the key. Without a `depth` the number of links from a seed is not checked,
+    /// and the rule names its limit.
+    pub fn explain(&self, url: UrlRef<'_>, depth: Option<u32>) -> (Option<Rejection>, String) {
+        let why = self.check(url, depth.unwrap_or(0)).err();
+        let mut rule = match why {
+            Some(why) => self.rule_against(why, url, depth),
+            None => self.rule_for(url),
+        };
+        let depth_max = self.settings.depth_max;
+        if why.is_none() && depth.is_none() && depth_max < u32::MAX {
+            rule.push_str(&format!("; scope.depth_max: at most {depth_max} links from a seed"));
+        }
+        (why, rule)
+    }
+
+    /// Describes the rule by which a URL is refused.
+    fn rule_against(&self, why: Rejection, url: UrlRef<'_>, depth: Option<u32>) -> String {
+        let set = &self.settings;
+        let key = why.key();
+        let limit = |limit: usize, has: usize, what: &str| {
+            format!("{key} is {limit}, and the URL has {has} {what}")
+        };
+        let query = url.query().unwrap_or_default().as_bytes();
+        match why {
+            Rejection::Scheme => format!("{key} doesn't list the scheme of the URL"),
+            Rejection::Port => format!("port {} belongs to another protocol", url.port()),
+            Rejection::Length => limit(set.url_bytes_max, url.as_str().len(), "bytes"),
+            Rejection::Depth => format!(
+                "{key} is {}, and the URL was found {} links from a seed",
+                set.depth_max,
+                depth.unwrap_or(0)
+            ),
+            Rejection::Elsewhere => self.rule_elsewhere(),
+            Rejection::PathDepth => {
+                limit(set.path_depth_max, count(url.path().as_bytes(), b'/'), "path segments")
+            }
+            Rejection::SegmentRepeats => {
+                let most = set.segment_repeats_max;
+                format!("{key} is {most}, and a path segment repeats more often")
+            }
+            Rejection::QueryParams => limit(set.query_params_max, count(query, b'&'), "parameters"),
+            Rejection::ParamRepeats => {
+                format!("a query parameter repeats more than {} times", set.param_repeats_max)
+            }
+            Rejection::Excluded => {
+                let first = self.exclude.matches(url.as_str().as_bytes()).iter().next();
+                let number = first.expect("a pattern matches");
+                format!("{key}, pattern {}: \"{}\"", number + 1, set.exclude[number])
+            }
+            Rejection::NotIncluded => {
+                format!("{key}: none of its {} patterns matches", set.include.len())
+            }
+        }
+    }
+
+    fn rule_elsewhere(&self) -> String {
+        let seeds = match self.settings.from_seeds {
+            FromSeeds::Any => return "no list of [scope] has the host of the URL".to_owned(),
+            FromSeeds::Host => "scope.span is \"host\", and no seed is on this host",
+            FromSeeds::Domain => "scope.span is \"domain\", and no seed is in this domain",
+            FromSeeds::Prefix => "scope.span is \"prefix\", and no seed is in this folder",
+        };
+        let set = &self.settings;
+        match set.hosts.len() + set.domains.len() + set.prefixes.len() {
+            0 => seeds.to_owned(),
+            _ => format!("{seeds}, nor does a list of [scope] have it"),
+        }
+    }
+
+    /// Describes the rule by which a URL is in scope.
+    fn rule_for(&self, url: UrlRef<'_>) -> String {
+        let host = url.host().strip_suffix('.').unwrap_or(url.host());
+        let listed = if self.is_open {
+            "scope.span is \"any\": every host is in scope".to_owned()
+        } else if self.hosts.contains(host) {
+            let is_own = self.settings.hosts.iter().any(|own| own.eq_ignore_ascii_case(host));
+            match is_own {
+                true => format!("scope.hosts lists {host}"),
+                false => format!("scope.span is \"host\", and a seed is on {host}"),
+            }
+        } else if self.is_below_domain(host) {
+            self.rule_of_domain(host)
+        } else {
+            let listed = self.settings.prefixes.iter().map(|text| {
+                let bare = text.split_once("://").map_or(text.as_str(), |(_, rest)| rest);
+                (bare, text)
+            });
+            let bare =
+                &url.as_str()[url.as_str().len() - url.authority().len() - url.target().len()..];
+            match listed.into_iter().find(|(own, _)| bare.starts_with(own)) {
+                Some((_, text)) => format!("scope.prefixes lists {text}"),
+                None => "scope.span is \"prefix\", and a seed is in a folder above".to_owned(),
+            }
+        };
+        match self.settings.include.len() {
+            0 => listed,
+            _ => {
+                let first = self.include.matches(url.as_str().as_bytes()).iter().next();
+                let number = first.expect("a pattern matches");
+                let pattern = &self.settings.include[number];
+                format!("{listed}; scope.include, pattern {}: \"{pattern}\"", number + 1)
+            }
+        }
+    }
+
+    fn rule_of_domain(&self, host: &str) -> String {
+        let below = |name: &str| {
+            host == name || host.strip_suffix(name).is_some_and(|front| front.ends_with('.'))
+        };
+        let own = self.settings.domains.iter().find(|own| below(&own.to_ascii_lowercase()));
+        match own {
+            Some(own) => format!("scope.domains lists {own}"),
+            None => {
+                let domain = domain::registrable(host);
+                format!("scope.span is \"domain\", and a seed is in {domain}")
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Settings;
+    use super::*;
+    use crate::url::Url;
+
+    #[test]
+    fn the_deciding_rule_is_named() {
+        let list = |texts: &[&str]| texts.iter().map(ToString::to_string).collect();
+        let set = Settings {
+            from_seeds: FromSeeds::Host,
+            hosts: list(&["Listed.test"]),
+            domains: list(&["d.test"]),
+            prefixes: list(&["p.test/docs/"]),
+            exclude: list(&["/x/", "\\.pdf$"]),
+            depth_max: 2,
+            url_bytes_max: 60,
+            path_depth_max: 3,
+            ..Settings::default()
+        };
+        let seed = Url::parse("http://s.test/").expect("a URL");
+        let scope = Scope::new(set.clone(), [&seed]).expect("good settings");
+        let long = format!("http://s.test/{}", "y".repeat(60));
+        let cases = [
+            ("http://s.test/", Some(0), "a seed is on s.test"),
+            ("http://s.test/", None, "at most 2 links from a seed"),
+            ("http://s.test/", Some(3), "scope.depth_max is 2, and the URL was found 3 links"),
+            ("http://listed.test/", Some(0), "scope.hosts lists listed.test"),
+            ("http://a.d.test/", Some(0), "scope.domains lists d.test"),
+            ("http://p.test/docs/a", Some(0), "scope.prefixes lists p.test/docs/"),
+            ("http://p.test/", Some(0), "no seed is on this host, nor does a list"),
+            ("http://s.test/a.pdf", Some(0), "scope.exclude, pattern 2: \"\\.pdf$\""),
+            ("http://s.test:25/", Some(0), "port 25 belongs to another protocol"),
+            ("http://s.test/1/2/3/4", Some(0), "scope.path_depth_max is 3, and the URL has 4"),
+            (&long, Some(0), "scope.url_bytes_max is 60, and the URL has 74 bytes"),
+        ];
+        for (text, depth, says) in cases {
+            let url = Url::parse(text).expect("a URL");
+            let (why, rule) = scope.explain(url.view(), depth);
+            assert!(rule.contains(says), "{text}: {rule}");
+            assert_eq!(why, scope.check(url.view(), depth.unwrap_or(0)).err());
+        }
+        let open = Settings { include: list(&["a", "b"]), ..Settings::default() };
+        let open = Scope::new(open, []).expect("good settings");
+        let rule = |text: &str| open.explain(Url::parse(text).expect("a URL").view(), Some(0)).1;
+        let every = "scope.span is \"any\": every host is in scope";
+        assert_eq!(rule("http://h.test/b"), format!("{every}; scope.include, pattern 2: \"b\""));
+        assert_eq!(rule("http://h.test/c"), "scope.include: none of its 2 patterns matches");
+        for (from_seeds, says) in [
+            (FromSeeds::Domain, "a seed is in s.test"),
+            (FromSeeds::Prefix, "a seed is in a folder above"),
+        ] {
+            let set = Settings { from_seeds, ..Settings::default() };
+            let scope = Scope::new(set, [&seed]).expect("good settings");
+            let (_, rule) = scope.explain(seed.view(), Some(0));
+            assert!(rule.contains(says), "{rule}");
+        }
+    }
+}
