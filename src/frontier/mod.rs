@@ -41,7 +41,7 @@ use crate::ground::quality::Quality;
 use crate::ground::time::Instant;
 use crate::url::UrlRef;
 use queues::Queues;
-pub use queues::{Key, QueuesDone, QueuesJob};
+pub use queues::{Found, Key, QueuesDone, QueuesJob, Search};
 use scheduler::{Audited, Scheduler};
 pub use scheduler::{
     Burst, GroupKind, Origin, Retirement, Rule, Server, ServerId, ServerState, Visit, Waiting,
@@ -185,9 +185,7 @@ impl Frontier {
         if let ServerState::Retired(why) = self.server(id).state() {
             return Added::Retired(why);
         }
-        let full = self.urls() >= self.settings.urls_max
-            || self.queue_len(id) >= self.settings.urls_per_server_max;
-        if full && !is_first {
+        if self.is_full(Some(id)) && !is_first {
             return Added::Full;
         }
         #[cfg(test)]
@@ -401,6 +399,26 @@ impl Frontier {
             queues.set_counted(id.0, counted);
             waiting_in(queues, id)
         });
+    }
+
+    /// Searches the queue of a server for a URL, without taking it: see [`Queues::find`].
+    ///
+    /// # Errors
+    /// The disk reports an error, or a chunk is damaged.
+    pub fn search(
+        &self,
+        id: ServerId,
+        is_it: &mut dyn FnMut(&[u8]) -> bool,
+        bytes_max: usize,
+        disk: &mut dyn Disk,
+    ) -> Result<(Search, usize), frame::Error> {
+        self.queues.find(id.0, is_it, bytes_max, disk)
+    }
+
+    /// Returns whether the queue of a server takes no more URLs, because a cap is reached.
+    pub fn is_full(&self, id: Option<ServerId>) -> bool {
+        let own = id.map_or(0, |id| self.queue_len(id));
+        self.urls() >= self.settings.urls_max || own >= self.settings.urls_per_server_max
     }
 
     /// Returns the number of URLs in all queues.

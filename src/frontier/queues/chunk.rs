@@ -216,6 +216,11 @@ impl Unpacker {
         &self.bytes[range.clone()]
     }
 
+    /// Returns the decoded URLs that were not taken from the chunk yet, in order.
+    pub(super) fn left_of(&self, chunk: ChunkRef) -> &[(Key, Range<usize>)] {
+        &self.urls[chunk.used(self.urls.len())..]
+    }
+
     /// Returns whether all URLs are plausible: their arrival numbers are at most `arrivals`, that
     /// of the last URL queued, and `is_payload` accepts their payloads.
     pub(super) fn are_right(&self, arrivals: u64, is_payload: fn(&[u8]) -> bool) -> bool {

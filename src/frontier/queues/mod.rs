@@ -14,6 +14,7 @@
 //! queue    one queue: its next URLs, its other URLs in memory, its chunks
 //! chunk    the encoding of a chunk, and the reference to it
 //! evict    moves URLs to disk when memory is full
+//! find     finds a URL without taking it
 //! read     jobs that read chunks back, and sweep sparse segments (append what is needed again)
 //! snapshot writes the queues to a checkpoint while they change
 //! ```
@@ -28,6 +29,7 @@ mod band;
 mod chunk;
 mod entry;
 mod evict;
+mod find;
 mod queue;
 mod read;
 mod records;
@@ -45,6 +47,7 @@ use chunk::{Packer, Unpacker};
 use entry::Entry;
 pub use entry::{Key, Order};
 use evict::Evictor;
+pub use find::{Found, Search};
 use queue::Queue;
 use read::Reader;
 pub use read::{QueuesDone, QueuesJob};

@@ -67,7 +67,7 @@ enum Work {
 
 /// A chunk to read back for a queue, and the bytes once they are read.
 #[derive(Debug)]
-struct Read {
+pub(super) struct Read {
     id: QueueId,
     chunk: ChunkRef,
     /// The frame of the chunk, or no bytes if it is not read yet. Bytes of later frames may follow.
@@ -144,7 +144,18 @@ impl Work {
 }
 
 impl Read {
-    fn run(&mut self, disk: &mut dyn Disk) -> Result<(), disk::Error> {
+    /// Returns the read of a chunk. `frame` is its frame if that is still in memory, or no bytes.
+    pub(super) fn new(id: QueueId, chunk: ChunkRef, frame: Vec<u8>) -> Self {
+        Self { id, chunk, frame }
+    }
+
+    /// Returns how many bytes were read; 0 if the chunk was not read yet.
+    pub(super) fn bytes(&self) -> usize {
+        self.frame.len()
+    }
+
+    /// Reads the chunk from the disk.
+    pub(super) fn run(&mut self, disk: &mut dyn Disk) -> Result<(), disk::Error> {
         let place = self.chunk.place();
         let (name, offset) = (segments::name_of(FOLDER, place.segment), place.offset.into());
         self.frame.resize(place.bytes as usize, 0);
@@ -354,7 +365,7 @@ impl Queues {
 
 impl OnDisk {
     /// Returns the frame of a chunk that is still buffered in memory, or no bytes if it is on disk.
-    fn waiting(&self, chunk: ChunkRef) -> Vec<u8> {
+    pub(super) fn waiting(&self, chunk: ChunkRef) -> Vec<u8> {
         let from = Location { bytes: u32::MAX, ..chunk.place() };
         let Some(bytes) = self.segments.waiting(from) else { return Vec::new() };
         let len = frame_bytes(bytes).map_or(0, |len| len.min(bytes.len()));
@@ -370,7 +381,7 @@ impl OnDisk {
         {
             let (queue, mut of_queue) = (&mut queues[id as usize], 0);
             for chunk in queue.chunks().iter().rev() {
-                reads.push_back(Read { id, chunk: *chunk, frame: self.waiting(*chunk) });
+                reads.push_back(Read::new(id, *chunk, self.waiting(*chunk)));
                 of_queue += chunk.place().bytes as usize;
                 if of_queue >= most {
                     break;
@@ -400,7 +411,7 @@ impl OnDisk {
 
 /// Parses the frame that was read for a queue, and unpacks its chunk into `unpacker`. It fails if
 /// the checksum or the number of the queue is wrong.
-fn open(read: &Read, unpacker: &mut Unpacker) -> Result<(), Flaw> {
+pub(super) fn open(read: &Read, unpacker: &mut Unpacker) -> Result<(), Flaw> {
     let (frame, _) = frame::parse(&read.frame, read.chunk.place().offset.into())?;
     let mut take = Take::new(frame.payload);
     if frame.kind != CHUNK || take.number() != Ok(read.id) {
@@ -409,6 +420,7 @@ fn open(read: &Read, unpacker: &mut Unpacker) -> Result<(), Flaw> {
     Ok(unpacker.unpack(take.rest())?)
 }
 
-fn damage(segment: u32, offset: u64, flaw: Flaw) -> Damage {
+/// Returns the damage of a frame of a segment.
+pub(super) fn damage(segment: u32, offset: u64, flaw: Flaw) -> Damage {
     Damage { name: segments::name_of(FOLDER, segment), offset, flaw }
 }

@@ -1,6 +1,7 @@
 //! Tests of the queues against a naive model: both run the same random histories, in both orders.
 
 mod check;
+mod find;
 pub(in crate::frontier) mod seen;
 
 use super::*;
@@ -66,6 +67,8 @@ struct Pair {
     snapshot: Option<(Model, Vec<u8>)>,
     restored: u32,
     reads: u32,
+    /// How many URLs were found on disk by a search.
+    found: u32,
 }
 
 fn is_payload(bytes: &[u8]) -> bool {
@@ -93,6 +96,7 @@ impl Pair {
             snapshot: None,
             restored: 0,
             reads: 0,
+            found: 0,
         }
     }
 
@@ -122,6 +126,7 @@ impl Pair {
                 self.disk.limit(room, self.random.below(2) == 0);
             }
             93 => self.empty(id),
+            94 => self.find(id),
             _ => self.checkpoint(),
         }
         while self.queues.next_changed().is_some() {}
@@ -272,6 +277,7 @@ impl Pair {
             snapshot: None,
             restored: 0,
             reads: 0,
+            found: 0,
         };
         other.drain();
         self.restored += 1;
@@ -299,7 +305,7 @@ impl Pair {
 use crate::ground::frame;
 
 fn histories(order: Order, seeds: std::ops::Range<u64>) {
-    let (mut restored, mut reads) = (0, 0);
+    let (mut restored, mut reads, mut found) = (0, 0, 0);
     for seed in seeds {
         let mut pair = Pair::new(seed, order);
         for _ in 0..1_500 {
@@ -319,8 +325,10 @@ fn histories(order: Order, seeds: std::ops::Range<u64>) {
         pair.drain();
         restored += pair.restored;
         reads += pair.reads;
+        found += pair.found;
     }
     assert!(restored > 0 && reads > 0, "{restored} snapshots, {reads} reads");
+    assert!(found > 0, "no search has found a URL on disk");
 }
 
 /// Returns the number of histories to run, which the environment variable `SEEDS` overrides.
