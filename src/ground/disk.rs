@@ -12,6 +12,7 @@
 
 #[cfg(test)]
 pub(crate) mod memory;
+pub mod overlay;
 
 use std::fmt;
 use std::io;

@@ -26,7 +26,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::ground::disk::{Disk, Error};
 use crate::ground::map::Map;
-pub use lock::{Lock, LockError, exposure, lock};
+pub use lock::{Lock, LockError, exposure, is_locked, lock};
 pub(super) use root::Root;
 pub use root::{read, replace};
 
@@ -52,6 +52,8 @@ struct Open {
 /// What all instances of [`OsDisk`] on one root directory share.
 struct Shared {
     root: Root,
+    /// How files are opened: to read and append, or only to read.
+    access: OFlags,
     /// The number of renames and removals so far. An instance that has seen fewer closes its files,
     /// because any of their names may belong to another file now.
     renames: AtomicU64,
@@ -76,6 +78,19 @@ impl OsDisk {
         make_root(root).map_err(failed)?;
         Ok(Self::over(Arc::new(Shared {
             root: Root::open(root).map_err(failed)?,
+            access: OFlags::RDWR | OFlags::APPEND,
+            renames: AtomicU64::new(0),
+            folders: Mutex::new(Map::default()),
+            renamed: Mutex::default(),
+        })))
+    }
+
+    /// Opens the disk rooted at `root`, which must exist, to read only. Changes are errors.
+    pub fn open_to_read(root: &Path) -> Result<Self, Error> {
+        let failed = |source| Error::new("open", &root.display().to_string(), source);
+        Ok(Self::over(Arc::new(Shared {
+            root: Root::open(root).map_err(failed)?,
+            access: OFlags::RDONLY,
             renames: AtomicU64::new(0),
             folders: Mutex::new(Map::default()),
             renamed: Mutex::default(),
@@ -257,7 +272,7 @@ impl Disk for OsDisk {
 
 impl Shared {
     fn open(&self, name: &str, missing: Missing) -> io::Result<File> {
-        let flags = OFlags::RDWR | OFlags::APPEND;
+        let flags = self.access;
         match self.root.open_file(name, flags) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             opened => return opened,

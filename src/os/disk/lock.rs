@@ -103,6 +103,29 @@ fn try_lock(path: &Path) -> io::Result<Result<Lock, Option<u32>>> {
     Err(io::Error::other("somebody keeps replacing it"))
 }
 
+/// Returns whether a process holds the lock on the job in `root`. Takes no lock for longer than a
+/// moment.
+///
+/// # Errors
+/// The system reports an error.
+pub fn is_locked(root: &Path) -> io::Result<bool> {
+    let root = Root::open(root)?;
+    let directory = root.dir().try_clone()?;
+    // On file systems that can't lock directories, the lock file says it.
+    let (first, second) = (directory, root.open_file(NAME, OFlags::RDONLY | OFlags::NONBLOCK));
+    for file in [Ok(first), second] {
+        match file.map(|file| file.try_lock_shared()) {
+            Ok(Ok(())) => {}
+            Ok(Err(TryLockError::WouldBlock)) => return Ok(true),
+            Ok(Err(TryLockError::Error(error))) if locks_files_only(&error) => {}
+            Ok(Err(TryLockError::Error(error))) => return Err(error),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(false)
+}
+
 fn locks_files_only(error: &io::Error) -> bool {
     let codes = [Errno::BADF, Errno::OPNOTSUPP, Errno::INVAL, Errno::NOLCK];
     codes.iter().any(|code| error.raw_os_error() == Some(code.raw_os_error()))

@@ -286,7 +286,9 @@ fn a_lock_outlives_its_file() {
     let (job, other) = (root.path().join("job"), root.path().join("other"));
     fs::write(&other, b"precious").unwrap();
     let held = lock(&job).unwrap();
+    assert!(is_locked(&job).unwrap());
     fs::remove_file(job.join("lock")).unwrap();
+    assert!(is_locked(&job).unwrap());
     let error = lock(&job).unwrap_err();
     assert!(matches!(error, LockError::Held { process: None, .. }), "{error}");
     let lock_file = job.join("lock");
@@ -301,6 +303,7 @@ fn a_lock_outlives_its_file() {
         fs::remove_file(&lock_file).unwrap();
     }
     drop(held);
+    assert!(!is_locked(&job).unwrap());
     symlink(&other, job.join("lock")).unwrap();
     let error = lock(&job).unwrap_err();
     assert!(error.to_string().contains("symbolic link"), "{error}");
