@@ -126,6 +126,13 @@ impl Chains {
         self.live.contains_key(&number)
     }
 
+    /// Returns the next hop of the chain that has requested the URL with this deduplication key, or
+    /// whose next hop that URL is; `None` if there is none.
+    pub(super) fn hop_after(&self, key: Fingerprint) -> Option<&str> {
+        let is_of = |chain: &&Chain| chain.keys.contains(&key) || chain.hop.key == key;
+        self.live.values().find(is_of).map(|chain| chain.hop.url.as_str())
+    }
+
     /// Holds a link if a chain is requesting its target (the URL with this deduplication key);
     /// `write` encodes the link. Returns whether the link is held.
     pub(super) fn hold(&mut self, key: Fingerprint, write: impl FnOnce(&mut Vec<u8>)) -> bool {

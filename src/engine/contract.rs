@@ -12,6 +12,7 @@ pub use super::command::{Command, Order, Reply, Target};
 pub use super::reload::Reload;
 pub use super::status::Status;
 pub use super::visit::{CommandsDone, CommandsJob};
+pub use super::why::Why;
 pub use crate::dns::{Answer, Families, NameFailure};
 pub use crate::frontier::{QueuesDone, QueuesJob};
 pub use crate::seen::{SeenDone, SeenJob};

@@ -58,6 +58,7 @@ mod storage;
 mod turn;
 mod view;
 mod visit;
+pub mod why;
 mod wire;
 
 use crate::frontier::{ServerId, ServerState};

@@ -9,6 +9,7 @@ mod resume;
 mod space;
 mod stand;
 mod times;
+mod why;
 
 use stand::{Crawl, PERIOD, Plan};
 use std::collections::BTreeSet;

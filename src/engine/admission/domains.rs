@@ -88,16 +88,27 @@ impl Engine {
         url: UrlRef<'_>,
         letter: u8,
     ) -> Result<ServerId, ServerLimit> {
-        if let Some(id) = self.backlog.find(url) {
-            return Ok(id);
+        match self.backlog.find(url) {
+            Some(id) => Ok(id),
+            None => match self.server_limit(url, letter) {
+                Some(limit) => Err(limit),
+                None => Ok(self.server_of(url)),
+            },
         }
+    }
+
+    /// Returns the limit that the server of a URL, which is not known yet, would exceed; `None` if
+    /// it would exceed none.
+    pub(in crate::engine) fn server_limit(
+        &self,
+        url: UrlRef<'_>,
+        letter: u8,
+    ) -> Option<ServerLimit> {
         if !self.backlog.has_room_for(url) {
-            return Err(ServerLimit::All);
+            return Some(ServerLimit::All);
         }
-        if letter != SEED && !self.admission.domains.has_room(url.host()) {
-            return Err(ServerLimit::OfDomain);
-        }
-        Ok(self.server_of(url))
+        let is_limited = letter != SEED && !self.admission.domains.has_room(url.host());
+        is_limited.then_some(ServerLimit::OfDomain)
     }
 
     /// Counts a URL whose server would exceed a limit.

@@ -116,6 +116,11 @@ impl Admission {
         self.fingerprinter.of(self.keys.key(url, key))
     }
 
+    /// Returns the rules by which deduplication keys are computed.
+    pub(super) fn keys(&self) -> &KeyRules {
+        &self.keys
+    }
+
     /// Returns the scope, which URLs must be in.
     pub(super) fn scope(&self) -> &Scope {
         &self.scope
@@ -133,6 +138,11 @@ impl Admission {
         added.iter().for_each(|seed| self.add_seed(seed.view()));
         self.join_again(|_| true);
         self.rescope.begin();
+    }
+
+    /// Returns whether URLs that leave their queues are checked against the scope again.
+    pub(super) fn is_rescoped(&self) -> bool {
+        self.rescope.is_due()
     }
 
     /// Returns the record of which scope the queued URLs were checked against.

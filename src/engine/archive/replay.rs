@@ -129,6 +129,11 @@ impl Replays {
         self.reading.iter().map(|reading| &reading.claimed).chain(&self.queue)
     }
 
+    /// Returns whether a capture of a URL with this deduplication key is left to be read back.
+    pub(in crate::engine) fn has(&self, key: Fingerprint) -> bool {
+        self.unclaimed.contains_key(&key.0) || self.claimed().any(|it| it.prints.0 == key)
+    }
+
     /// Appends all captures that are left to `out`, each as a frame.
     pub(in crate::engine) fn encode(&self, out: &mut Vec<u8>) {
         let claimed = self.claimed().map(|it| (it.prints, &it.kept, Some(it.server)));

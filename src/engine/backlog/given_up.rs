@@ -143,6 +143,11 @@ impl GivenUp {
         self.log.as_mut().map_or(Ok(()), |log| log.segments.write(all, disk))
     }
 
+    /// Returns whether no URL is kept.
+    pub(in crate::engine) fn is_empty(&self) -> bool {
+        self.log.as_ref().is_none_or(|log| log.segments.alive().is_empty())
+    }
+
     /// Returns whether a revival is in progress and can continue now.
     pub(in crate::engine) fn has_work(&self) -> bool {
         self.revival.as_ref().is_some_and(|revival| !revival.waits)

@@ -17,7 +17,7 @@
 
 mod given_up;
 
-use crate::frontier::{self, Added, Frontier, Key, ServerId, Visit};
+use crate::frontier::{self, Added, Frontier, Key, Search, ServerId, Visit};
 use crate::ground::codec::{Put, Short, Take};
 use crate::ground::disk::{self, Disk};
 use crate::ground::frame;
@@ -381,6 +381,28 @@ impl Backlog {
             }
             Entry::Vacant(none) => Some(none.insert(take(frontier, payload, id)?)),
         }
+    }
+
+    /// Returns the candidate of a server under visit, if one was taken from the queue.
+    pub(super) fn candidate(&self, id: ServerId) -> Option<&Item> {
+        self.candidates.get(&id)
+    }
+
+    /// Searches the queue of a server for an item, without taking it: see [`Frontier::search`].
+    ///
+    /// # Errors
+    /// Those of [`Frontier::search`].
+    pub(super) fn search_items(
+        &self,
+        id: ServerId,
+        is_it: &mut dyn FnMut(&Item) -> bool,
+        bytes_max: usize,
+        disk: &mut dyn Disk,
+    ) -> Result<(Search, usize), frame::Error> {
+        // The test doesn't look at the key.
+        let key = Key { is_first: false, quality: Quality::ZERO, arrival: 0 };
+        let mut is_payload = |payload: &[u8]| is_it(&decode(payload, key));
+        self.frontier.search(id, &mut is_payload, bytes_max, disk)
     }
 
     /// Takes the next URL of a server under visit.

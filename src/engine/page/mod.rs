@@ -58,6 +58,11 @@ impl Pages {
         self.worker.scanner.set_settings(settings.clone());
     }
 
+    /// Returns the URLs of the pages that wait, in order of arrival.
+    pub(super) fn urls(&self) -> impl Iterator<Item = &str> {
+        self.queue.iter().map(|page| &*page.fetch.url)
+    }
+
     /// Adds a page at the end of the queue.
     pub(super) fn push(&mut self, page: Page) {
         self.bytes += page.reply.bytes();

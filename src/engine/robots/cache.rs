@@ -148,7 +148,10 @@ impl RobotsCache {
     }
 
     /// Reads the rules of a server back from disk or from the write buffer.
-    fn read(
+    ///
+    /// # Errors
+    /// The disk reports an error, or the rules are damaged.
+    pub(in crate::engine) fn read(
         &self,
         id: ServerId,
         location: Location,

@@ -87,6 +87,11 @@ impl RobotsFiles {
         Self { cache, tasks: VecDeque::new(), jars: BTreeMap::new(), followers: BTreeMap::new() }
     }
 
+    /// Returns the cache of rules, in memory and on disk, to read.
+    pub(super) fn cached(&self) -> &RobotsCache {
+        &self.cache
+    }
+
     /// Returns the cache of rules, in memory and on disk.
     pub(super) fn cache(&mut self) -> &mut RobotsCache {
         &mut self.cache

@@ -36,8 +36,9 @@ use crate::robots::Verdict;
 use census::Census;
 use deferred::Deferred;
 pub(super) use orders::BadLog;
+pub(super) use orders::Hold;
+use orders::Orders;
 pub use orders::{CommandsDone, CommandsJob};
-use orders::{Hold, Orders};
 use outage::Outage;
 use smallvec::SmallVec;
 use std::net::IpAddr;
@@ -109,6 +110,11 @@ impl Visits {
     /// [`Outage::note_answering`].
     pub(super) fn note_answering(&mut self, id: ServerId) {
         self.outage.note_answering(id);
+    }
+
+    /// Returns when the next visit may begin in a network outage; the start of time without one.
+    pub(super) fn opens_at(&self) -> Instant {
+        self.outage.opens_at()
     }
 
     /// Returns when the crawl ends if no server answers, or `None` if it doesn't end for that

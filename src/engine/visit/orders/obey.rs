@@ -90,6 +90,11 @@ impl Engine {
         self.backlog.hand_back(id, self.turn.at());
     }
 
+    /// Returns what an order says about a URL, by its prefix.
+    pub(in crate::engine) fn hold_of(&self, url: &str) -> Option<Hold> {
+        self.visits.orders.rules.holds_url(url)
+    }
+
     /// Returns what an order says about the URL at the head of a queue, by its prefix.
     pub(in crate::engine) fn held_url(&mut self, id: ServerId) -> Option<Hold> {
         if !self.visits.orders.rules.has_prefixes() {
