@@ -19,6 +19,7 @@ fn help_is_as_reviewed() {
         ("help-ctl.txt", &["ctl", "--help"]),
         ("help-status.txt", &["status", "--help"]),
         ("help-web.txt", &["web", "--help"]),
+        ("help-why.txt", &["why", "--help"]),
     ] {
         let run = run(arguments);
         assert_eq!((run.code, run.err.as_str()), (Some(0), ""), "{arguments:?}");

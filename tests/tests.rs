@@ -55,3 +55,5 @@ mod sweep;
 mod tls_end;
 #[cfg(feature = "study")]
 mod turns;
+#[cfg(all(feature = "study", feature = "control"))]
+mod why;

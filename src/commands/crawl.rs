@@ -152,12 +152,12 @@ fn not_locked(error: LockError) -> Failure {
     Failure::new(exit, error)
 }
 
-fn cannot(directory: &Path, error: &dyn std::fmt::Display) -> Failure {
+pub(super) fn cannot(directory: &Path, error: &dyn std::fmt::Display) -> Failure {
     Failure::new(Exit::Disk, format!("{}: {error}", directory.display()))
 }
 
 /// Returns the failure for a state on disk that can't be read, with a fix.
-fn damaged(directory: &Path, error: &frame::Error) -> Failure {
+pub(super) fn damaged(directory: &Path, error: &frame::Error) -> Failure {
     let job = directory.display();
     match error {
         frame::Error::Disk(error) => cannot(directory, error),
@@ -197,7 +197,7 @@ fn holds_crawl(disk: &mut OsDisk) -> Result<bool, crate::ground::disk::Error> {
 }
 
 /// Converts an error that the engine returned at its start to a failure.
-fn refused(directory: &Path, error: engine::Error) -> Failure {
+pub(super) fn refused(directory: &Path, error: engine::Error) -> Failure {
     match error {
         engine::Error::State(error) => damaged(directory, &error),
         engine::Error::Store(error) => cannot(directory, &error),

@@ -3,7 +3,8 @@
 //! The command goes as JSON to the control socket in the job directory (`os::control`). The crawl
 //! replies when the command has taken effect and would survive a crash.
 
-use super::inputs::{SEEDS_BYTES_MAX, load};
+use super::inputs::SEEDS_BYTES_MAX;
+use super::job::directory;
 use super::{Exit, Failure};
 use crate::conf::duration;
 use crate::engine::command::{Command, Target};
@@ -11,9 +12,8 @@ use crate::os::control::client::{self, Error, Reply};
 use crate::os::input;
 use clap::Subcommand;
 use serde_json::Value;
-use std::fs;
 use std::io::{self, Read, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 /// The exit codes of `sted ctl` and `sted status`, for their help texts.
@@ -121,23 +121,6 @@ pub fn run(job: &Path, verb: &Verb) -> Result<Exit, Failure> {
         let _ = writeln!(io::stdout(), "{}", crate::os::console::printable(&text));
     }
     Ok(Exit::Finished)
-}
-
-/// Returns the directory of a job, which is named by its directory or its configuration.
-pub(super) fn directory(job: &Path) -> Result<PathBuf, Failure> {
-    let name = job.display();
-    match fs::metadata(job) {
-        Ok(facts) if facts.is_dir() && job.join("lock").exists() => Ok(job.to_owned()),
-        Ok(facts) if facts.is_dir() => {
-            Err(Failure::new(Exit::Job, format!("{name}: is no job directory: it has no crawl")))
-        }
-        Ok(_) => Ok(load(job)?.job.directory),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            let text = format!("{name}: no such job; name its directory or its configuration");
-            Err(Failure::new(Exit::Job, text))
-        }
-        Err(error) => Err(Failure::new(Exit::Disk, format!("{name}: {error}"))),
-    }
 }
 
 /// Sends a request to the crawl in `directory`. A reply that is no success is a failure.

@@ -11,6 +11,7 @@ pub mod crawl;
 pub mod ctl;
 pub mod exit;
 pub(crate) mod inputs;
+mod job;
 mod missing;
 mod progress;
 mod reload;
@@ -20,6 +21,7 @@ mod show;
 pub mod status;
 pub mod study;
 mod summary;
+pub mod why;
 
 pub use exit::{Exit, Failure};
 pub use inputs::load;
@@ -116,6 +118,23 @@ pub enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Say why a URL was fetched, was not, or waits, and for what
+    ///
+    /// Goes through the crawl's decisions step by step: canonical form and deduplication key, scope
+    /// with the rule that decides, robots.txt with its line, the lines of the crawl log, the record
+    /// in the archive, and the place in the queue of its server with all that it waits for. Asks
+    /// the running crawl, or reads the state of a crawl that doesn't run; nothing is changed, and
+    /// nothing is requested.
+    #[command(after_long_help = why::EXITS)]
+    Why {
+        /// The job: its directory, or its configuration
+        job: PathBuf,
+        /// The URL, with its scheme
+        url: String,
+        /// Print the answer as JSON
+        #[arg(long)]
+        json: bool,
+    },
     /// A command of the study
     #[command(flatten)]
     Study(study::Command),
@@ -149,6 +168,7 @@ impl Cli {
             Command::Ctl { job, verb } => ctl::run(job, verb),
             #[cfg(feature = "control")]
             Command::Status { job, watch, json } => status::run(job, *watch, *json),
+            Command::Why { job, url, json } => why::run(job, url, *json),
             Command::Study(command) => command.run(),
         }
     }

@@ -1,6 +1,7 @@
 //! `sted status`: shows what a running crawl does, and what holds it up.
 
-use super::ctl::{ask, directory};
+use super::ctl::ask;
+use super::job::directory;
 use super::show::{COLUMNS, clip, count, rate, time};
 use super::{Exit, Failure};
 use crate::engine::status::{LimitsLeft, State, Status};

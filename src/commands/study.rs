@@ -8,12 +8,15 @@
 #[cfg(feature = "study")]
 pub use crate::study::command::Command;
 #[cfg(feature = "study")]
-pub(super) use crate::study::{child::lab_of, inputs::files_named};
+pub(super) use crate::study::{
+    child::{lab_of, recall_lab},
+    inputs::files_named,
+};
 
 #[cfg(not(feature = "study"))]
 pub use without::Command;
 #[cfg(not(feature = "study"))]
-pub(super) use without::{files_named, lab_of};
+pub(super) use without::{files_named, lab_of, recall_lab};
 
 use super::{Exit, Failure};
 use crate::conf::Conf;
@@ -105,6 +108,9 @@ mod without {
     pub(crate) fn lab_of(_: &mut Conf, _: &Path, _: &Path) -> Result<Option<Lab>, Failure> {
         Ok(None)
     }
+
+    /// Adapts the configuration of a crawl to the lab that it ran against: there is none.
+    pub(crate) fn recall_lab(_: &mut Conf, _: &Path) {}
 
     /// Returns the files that sections of the study name: none, because no command here reads them.
     pub(crate) fn files_named(_: &Conf) -> Vec<(&'static str, PathBuf)> {

@@ -86,6 +86,10 @@ impl Control {
                     let status = Box::new(engine.status());
                     request.answer(Answer::Status(status));
                 }
+                Ask::Why(url) => {
+                    let why = Box::new(engine.why(now, url));
+                    request.answer(Answer::Why(why));
+                }
                 Ask::Order(order) => {
                     let reply = engine.command(now, order);
                     self.reply_later(request, reply);

@@ -351,6 +351,11 @@ impl World {
     }
 }
 
+/// Returns the current time, for work without a world.
+pub fn now() -> Now {
+    Clock::start().now()
+}
+
 /// The clocks, which are read nowhere below this file.
 #[derive(Clone, Copy, Debug)]
 struct Clock {

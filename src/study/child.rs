@@ -8,7 +8,8 @@ use crate::commands::{Exit, Failure};
 use crate::conf::{Conf, HostsFile};
 use crate::dns::address::Block;
 use crate::os::{disk, signal};
-use crate::study::web::Ports;
+use crate::study::settings;
+use crate::study::web::{Ports, Web};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader};
 use std::net::IpAddr;
@@ -38,11 +39,7 @@ pub(crate) fn lab_of(
     if conf.lab.is_none() {
         return Ok(None);
     }
-    let known = disk::read(directory, "lab.json").ok();
-    let known: Option<Value> = known.and_then(|text| serde_json::from_slice(&text).ok());
-    let port = |name: &str| known.as_ref()?[name].as_u64()?.try_into().ok();
-    let ports = port("http_port").zip(port("https_port"));
-    let lab = Lab::start(path, ports.map(|(http, https)| Ports { http, https }))?;
+    let lab = Lab::start(path, known_ports(directory))?;
     let Ports { http, https } = lab.ports()?;
     let text = json!({ "http_port": http, "https_port": https }).to_string();
     disk::replace(directory, "lab.json", text.as_bytes()).map_err(|error| {
@@ -51,6 +48,33 @@ pub(crate) fn lab_of(
     })?;
     lab.adapt(conf)?;
     Ok(Some(lab))
+}
+
+/// Adapts the configuration of a crawl to the lab that it ran against, which is not started: its
+/// seeds and addresses.
+pub(crate) fn recall_lab(conf: &mut Conf, directory: &Path) {
+    if conf.lab.is_none() {
+        return;
+    }
+    conf.connections.addresses_allowed.push(loopback());
+    if conf.job.seeds.is_empty()
+        && conf.job.seeds_file.is_none()
+        && let Some(ports) = known_ports(directory)
+    {
+        conf.job.seeds = Web::new(settings::web(&conf.web), ports).seeds();
+    }
+}
+
+/// Returns the ports of the lab that an earlier run of the job used, if there was one.
+fn known_ports(directory: &Path) -> Option<Ports> {
+    let text = disk::read(directory, "lab.json").ok()?;
+    let known: Value = serde_json::from_slice(&text).ok()?;
+    let port = |name: &str| known[name].as_u64()?.try_into().ok();
+    Some(Ports { http: port("http_port")?, https: port("https_port")? })
+}
+
+fn loopback() -> Block {
+    Block::new(IpAddr::from([127, 0, 0, 0]), 8).expect("8 of 32 bits")
 }
 
 impl Lab {
@@ -96,8 +120,7 @@ impl Lab {
         })?;
         conf.names.servers = vec![dns];
         conf.names.hosts_file = HostsFile::None;
-        let loopback = Block::new(IpAddr::from([127, 0, 0, 0]), 8).expect("8 of 32 bits");
-        conf.connections.addresses_allowed.push(loopback);
+        conf.connections.addresses_allowed.push(loopback());
         if !text("ca").is_empty() {
             conf.tls.roots_file = Some(PathBuf::from(text("ca")));
         }

@@ -1,6 +1,6 @@
 //! The requests that the side thread posts to the loop, and the loop's answers.
 
-use crate::engine::contract::{Order, Reload, Reply, Status};
+use crate::engine::contract::{Order, Reload, Reply, Status, Why};
 use crate::os::Reloader;
 use crate::os::work::Mailbox;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,6 +11,8 @@ use tokio::sync::oneshot;
 pub(super) enum Ask {
     /// The state of the crawl.
     Status,
+    /// Why this URL was fetched, was not, or waits.
+    Why(String),
     /// A command of an operator.
     Order(Order),
     /// A command to reload, by this operator, with what was loaded.
@@ -22,6 +24,8 @@ pub(super) enum Ask {
 pub(super) enum Answer {
     /// The answer to [`Ask::Status`].
     Status(Box<Status>),
+    /// The answer to [`Ask::Why`].
+    Why(Box<Why>),
     /// The answer to [`Ask::Order`].
     Reply(Reply),
 }

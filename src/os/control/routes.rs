@@ -13,6 +13,7 @@ use serde::Serialize;
 use serde_json::json;
 use std::time::Duration;
 use tokio::time::timeout;
+use url::form_urlencoded;
 
 /// The most bytes of a request's body.
 const BODY_BYTES_MAX: usize = 1 << 20;
@@ -23,9 +24,10 @@ const DROPPED_BYTES_MAX: usize = 16 << 20;
 const ANSWER_TIME: Duration = Duration::from_secs(25);
 
 /// Path, method and meaning of each route.
-const ROUTES: [(&str, Method, &str); 3] = [
+const ROUTES: [(&str, Method, &str); 4] = [
     ("/", Method::GET, "this text"),
     ("/status", Method::GET, "what the crawl does, and what holds it up"),
+    ("/why", Method::GET, "why the URL in ?url= was fetched, was not, or waits"),
     ("/commands", Method::POST, "carries out a command"),
 ];
 
@@ -65,12 +67,22 @@ pub(super) async fn answer(request: hyper::Request<Incoming>, peer: &Peer, desk:
     match path {
         "/" => page(StatusCode::OK, "text/plain; charset=utf-8", usage()),
         "/status" => ask(Ask::Status, desk).await,
+        "/why" => match url_of(head.uri.query().unwrap_or_default()) {
+            Some(url) => ask(Ask::Why(url), desk).await,
+            None => error(StatusCode::BAD_REQUEST, "no URL; write /why?url=, and the URL escaped"),
+        },
         _ => match serde_json::from_slice::<Command>(&body) {
             Ok(Command::Reload { .. }) => reload(peer, desk).await,
             Ok(command) => ask(Ask::Order(Order { by: peer.name.clone(), command }), desk).await,
             Err(fault) => error(StatusCode::BAD_REQUEST, &format!("no command: {fault}")),
         },
     }
+}
+
+/// Returns the URL that the query of a request asks about.
+fn url_of(query: &str) -> Option<String> {
+    let mut pairs = form_urlencoded::parse(query.as_bytes());
+    pairs.find(|(name, _)| name == "url").map(|(_, url)| url.into_owned())
 }
 
 /// Reads the body of a request.
@@ -117,6 +129,7 @@ async fn ask(ask: Ask, desk: &Desk) -> Page {
     desk.post(request);
     match timeout(ANSWER_TIME, answer).await {
         Ok(Ok(Answer::Status(status))) => json(StatusCode::OK, &status),
+        Ok(Ok(Answer::Why(why))) => json(StatusCode::OK, &why),
         Ok(Ok(Answer::Reply(Reply::Done { number, text }))) => {
             json(StatusCode::OK, &json!({ "done": true, "number": number, "text": text }))
         }

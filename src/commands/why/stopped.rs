@@ -1,0 +1,55 @@
+//! Answers from the state of a crawl that doesn't run: the state is opened as if the crawl resumed
+//! now, over a disk that is only read.
+
+use crate::commands::crawl::{cannot, damaged, refused};
+use crate::commands::{Exit, Failure, inputs, settings, study};
+use crate::conf::Conf;
+use crate::engine::why::Why;
+use crate::engine::{Earlier, Engine};
+use crate::ground::disk::overlay::Overlay;
+use crate::ground::stats::{Meter, still};
+use crate::os::disk::OsDisk;
+use crate::seeds::Seed;
+use crate::url::scope::FromSeeds;
+use log::LevelFilter;
+use std::path::Path;
+
+/// Answers the question about the URL `text` from the state of the job in `directory`.
+///
+/// # Errors
+/// The job has no state, or its state can't be read.
+pub(super) fn why(directory: &Path, conf: &Conf, text: &str) -> Result<Why, Failure> {
+    let mut conf = conf.clone();
+    study::recall_lab(&mut conf, directory);
+    let disk = OsDisk::open_to_read(directory).map_err(|error| cannot(directory, &error))?;
+    let mut disk = Overlay::over(Box::new(disk));
+    let found = Earlier::find(&mut disk).map_err(|error| damaged(directory, &error))?;
+    let Some(earlier) = found.filter(|_| conf.state.keep) else {
+        let job = directory.display();
+        let text = format!("{job}: has no state to read; only its crawl.log says what was fetched");
+        return Err(Failure::new(Exit::Job, text));
+    };
+    // Messages about resuming don't concern a crawl that doesn't run.
+    let level = log::max_level();
+    log::set_max_level(level.min(LevelFilter::Off));
+    let seeds = seeds(&conf);
+    let mut settings = settings::engine(&conf, earlier.key());
+    settings.store.verify_bytes_max = 0;
+    settings.trace = false;
+    let now = crate::os::now();
+    let engine = seeds.and_then(|seeds| {
+        Engine::open(settings, &seeds, Box::new(disk), Meter::new(still), now)
+            .map_err(|error| refused(directory, error))
+    });
+    log::set_max_level(level);
+    Ok(engine?.why(now, text))
+}
+
+/// Returns the seeds of the crawl. If their file can't be read, and they don't define the scope,
+/// the answer is the same without them.
+fn seeds(conf: &Conf) -> Result<Vec<Seed>, Failure> {
+    match inputs::seeds(conf) {
+        Err(_) if conf.scope.span == FromSeeds::Any => Ok(Vec::new()),
+        seeds => seeds,
+    }
+}
