@@ -2,6 +2,7 @@
 
 mod looping;
 
+use super::show;
 use crate::engine::Engine;
 use crate::engine::contract::StopReason;
 use crate::engine::counts::{Counts, Name};
@@ -130,7 +131,8 @@ impl Summary {
         let counts = &self.counts;
         let seconds = self.elapsed.as_secs_f64().max(1e-3);
         line("ended", self.reason_text().to_owned());
-        line("time", format!("{seconds:.1} s"));
+        let long = (seconds >= 60.0).then(|| format!(" ({})", show::time(self.elapsed)));
+        line("time", format!("{seconds:.1} s{}", long.unwrap_or_default()));
         let rate = self.pages_of_run as f64 / seconds;
         line("pages", format!("{} ({rate:.0}/s)", HumanCount(counts.pages)));
         if self.pages_of_run < counts.pages {

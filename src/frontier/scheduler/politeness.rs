@@ -83,7 +83,7 @@ impl Settings {
         pairs.into_iter().find(|(_, old, new)| old != new).map(|(key, ..)| key)
     }
 
-    /// Returns how long a server rests after `visit`; see [`Settings::owed`].
+    /// Returns how long a server rests after `visit`; see `owed`.
     pub fn rest(&self, visit: &Visit, crawl_delay: Option<Duration>) -> Duration {
         self.owed(visit, crawl_delay).0
     }
