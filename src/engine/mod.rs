@@ -15,7 +15,7 @@
 //!    time at which they were read. The inputs are [`Engine::seed`], [`Engine::resolved`],
 //!    [`Engine::opened`], [`Engine::securing`], [`Engine::connected`], [`Engine::space`] then
 //!    [`Engine::received`], [`Engine::sent`], [`Engine::closed`], [`Engine::worked`],
-//!    [`Engine::command`] and [`Engine::stop`].
+//!    [`Engine::command`] and [`Engine::stop`]. Between them [`Engine::why`] may be asked.
 //! 3. Call [`Engine::expired`] once.
 //! 4. Call [`Engine::next_action`] until it returns `None`, and carry each action out. An action
 //!    may cause inputs (a refused connection, for example). They are fed in the next turn; only

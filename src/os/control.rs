@@ -89,6 +89,8 @@ impl Control {
                 Ask::Why(url) => {
                     let why = Box::new(engine.why(now, url));
                     request.answer(Answer::Why(why));
+                    // One such question takes about as much work as a turn may do at once.
+                    break;
                 }
                 Ask::Order(order) => {
                     let reply = engine.command(now, order);

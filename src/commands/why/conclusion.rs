@@ -39,7 +39,7 @@ pub(super) fn of(why: &Why, history: &History, is_running: bool) -> (Fate, Strin
         }
         Subject::Url(about) => about,
     };
-    let last = history.lines.last();
+    let last = deciding(about, history);
     match &about.place {
         Place::Fetching { sent_us } => {
             let sent = when(*sent_us, why.at_us);
@@ -50,18 +50,25 @@ pub(super) fn of(why: &Why, history: &History, is_running: bool) -> (Fate, Strin
             (Fate::Fetching, text.to_owned())
         }
         Place::Waiting(waiting) => (Fate::Waiting, waits(why, about, waiting, last, is_running)),
-        Place::Paused => {
+        Place::Paused if last.is_none() => {
             let text = "It waits on disk until the operator resumes its prefix.";
             (Fate::Waiting, text.to_owned())
         }
         Place::Redirected { to } => {
             (Fate::Redirected, format!("It redirects to {to}, which was not fetched yet."))
         }
-        Place::Nowhere | Place::ReadBack | Place::Unsure { .. } => match last {
+        Place::Nowhere | Place::ReadBack | Place::Paused | Place::Unsure { .. } => match last {
             Some(line) => settled(about, history, line, why.at_us),
             None => without_line(about),
         },
     }
+}
+
+/// Returns the line of the crawl log that decides about the URL: the last one of a fetch, one about
+/// the URL itself before one about another URL with the same key.
+fn deciding<'a>(about: &About, history: &'a History) -> Option<&'a Line> {
+    let fetches = || history.lines.iter().rev().filter(|line| line.status != 0);
+    fetches().find(|line| line.url == about.url).or_else(|| fetches().next())
 }
 
 /// Describes what a URL in a queue waits for.
@@ -184,6 +191,145 @@ fn without_line(about: &About) -> (Fate, String) {
                  followed. If it were found now, it {then}."
             );
             (Fate::NotDiscovered, text)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::why::{Obstacle, RobotsView};
+
+    const NOW_US: u64 = 1_795_686_000_000_000;
+
+    fn about(place: Place) -> About {
+        let robots = RobotsView {
+            verdict: RobotsVerdict::Disallowed,
+            line: Some(7),
+            rule: None,
+            until_us: None,
+        };
+        About {
+            url: "http://a.test/x".to_owned(),
+            key: "http://a.test/x".to_owned(),
+            key_rules: Vec::new(),
+            in_scope: true,
+            scope_rule: String::new(),
+            robots,
+            is_known: Some(true),
+            place,
+            server: None,
+            outcome: None,
+            obstacles: Vec::new(),
+            earliest_us: None,
+        }
+    }
+
+    fn waiting() -> Waiting {
+        Waiting {
+            url: "http://a.test/x".to_owned(),
+            before_min: 1_234,
+            before_max: 1_234,
+            is_on_disk: false,
+            is_hop: false,
+            depth: 1,
+            tries: 0,
+            found_as: 'L',
+            via: None,
+        }
+    }
+
+    fn line(url: &str, status: i32, reason: Option<&str>) -> Line {
+        Line {
+            time_us: NOW_US,
+            url: url.to_owned(),
+            status,
+            reason: reason.map(str::to_owned),
+            size: None,
+            mime: None,
+            path: None,
+            via: None,
+            annotations: Vec::new(),
+            detail: None,
+            stored: None,
+            log: "crawl.log".to_owned(),
+        }
+    }
+
+    fn conclude(about: About, lines: &[Line]) -> (Fate, String) {
+        let (at_us, asked, errors) = (NOW_US, about.url.clone(), Vec::new());
+        let why = Why { at_us, asked, subject: Subject::Url(Box::new(about)), errors };
+        let (lines_count, lines) = (lines.len() as u64, lines.to_vec());
+        of(&why, &History { lines_count, lines, ..History::default() }, true)
+    }
+
+    #[test]
+    fn each_place_has_its_sentence() {
+        let cases = [
+            (Place::Processing, Fate::Fetching, "its links are being found"),
+            (Place::Redirected { to: "http://b.test/".into() }, Fate::Redirected, "http://b.test/"),
+            (Place::ReadBack, Fate::Fetched, "is read back when the crawl resumes"),
+            (Place::Paused, Fate::Waiting, "until the operator resumes its prefix"),
+            (Place::Unsure { searched: 9 }, Fate::Waiting, "among the next 9 of the 0 URLs"),
+            (Place::Nowhere, Fate::Unclear, "moved away"),
+            (Place::Waiting(waiting()), Fate::Waiting, "for its turn; 1,234 URLs go before it."),
+        ];
+        for (place, fate, says) in cases {
+            let (found, text) = conclude(about(place.clone()), &[]);
+            assert!(found == fate && text.contains(says), "{place:?}: {found:?}: {text}");
+        }
+        let unknown = About { is_known: None, ..about(Place::Nowhere) };
+        assert_eq!(conclude(unknown, &[]).0, Fate::Unclear);
+    }
+
+    #[test]
+    fn what_holds_a_url_up_longest_is_named() {
+        let obstacle = |text: &str, until_us, is_open| {
+            let text = text.to_owned();
+            Obstacle { text, until_us, is_open }
+        };
+        let soon = obstacle("soon", None, false);
+        let (early, late) =
+            (obstacle("early", Some(NOW_US), false), obstacle("late", Some(NOW_US + 1), false));
+        let open = obstacle("open", None, true);
+        let cases = [
+            (vec![soon.clone()], "It waits: soon; "),
+            (vec![soon.clone(), early.clone(), late.clone()], "It waits: late until 09:40:00 UTC"),
+            (vec![late, open, early], "It waits: open; "),
+        ];
+        for (obstacles, begins) in cases {
+            let place = Place::Waiting(waiting());
+            let (_, text) = conclude(About { obstacles, ..about(place) }, &[]);
+            assert!(text.starts_with(begins), "{text}");
+        }
+        let again = Waiting { tries: 1, before_max: 2_000, ..waiting() };
+        let busy = line("http://a.test/x", 503, None);
+        let (_, text) = conclude(about(Place::Waiting(again)), &[busy]);
+        let expected = "It waits to be tried again after status 503 for its turn; 1,234 to 2,000 \
+                        URLs go before it.";
+        assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn the_last_fetch_of_the_url_itself_decides() {
+        let own = "http://a.test/x";
+        let same_key = "http://a.test/x?utm_a=1";
+        let cases = [
+            (vec![line(own, 503, None), line(own, 200, None)], Fate::Fetched, "status 200"),
+            (vec![line(own, 302, None), line(same_key, 200, None)], Fate::Fetched, "status 302"),
+            (vec![line(same_key, 404, None)], Fate::Duplicate, "for both: status 404"),
+            (vec![line(own, 200, None), line(own, 0, None)], Fate::Fetched, "status 200"),
+            (
+                vec![line(own, -4, Some("head-timed-out")); 4],
+                Fate::Failed,
+                "after 4 tries: the head",
+            ),
+            (vec![line(own, -9998, Some("robots-denied"))], Fate::Refused, "forbids it, line 7"),
+            (vec![line(own, -5002, Some("server-retired"))], Fate::Failed, "was given up"),
+        ];
+        for (lines, fate, says) in cases {
+            let (found, text) = conclude(about(Place::Nowhere), &lines);
+            assert!(found == fate && text.contains(says), "{lines:?}: {found:?}: {text}");
         }
     }
 }

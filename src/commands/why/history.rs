@@ -28,6 +28,9 @@ pub(super) struct History {
     pub(super) lines_count: u64,
     /// The last of these lines, in order.
     pub(super) lines: Vec<Line>,
+    /// The number of redirects to the URL that ended because it was known; their lines are left
+    /// out.
+    pub(super) redirects: u64,
     /// The last line about a URL to which the URL redirects.
     pub(super) next: Option<Line>,
     /// The record of the last reply that is in the archive.
@@ -87,6 +90,7 @@ pub(super) fn of(directory: &Path, why: &Why, keys: &KeyRules) -> Result<History
         scratch: Vec::new(),
         count: 0,
         lines: VecDeque::new(),
+        redirects: 0,
         next: None,
     };
     for name in log_files(directory)? {
@@ -96,7 +100,8 @@ pub(super) fn of(directory: &Path, why: &Why, keys: &KeyRules) -> Result<History
     let lines: Vec<Line> = search.lines.into();
     let stored = lines.iter().rev().find_map(|line| line.stored.clone());
     let record = stored.map(|(name, offset)| record(directory, name, offset)).transpose()?;
-    Ok(History { lines_count: search.count, lines, next: search.next, record })
+    let Search { count, redirects, next, .. } = search;
+    Ok(History { lines_count: count, lines, redirects, next, record })
 }
 
 fn cannot(path: &Path, error: &io::Error) -> Failure {
@@ -131,6 +136,7 @@ struct Search<'a> {
     scratch: Vec<u8>,
     count: u64,
     lines: VecDeque<Line>,
+    redirects: u64,
     next: Option<Line>,
 }
 
@@ -164,7 +170,9 @@ impl Search<'_> {
         }
         let text = String::from_utf8_lossy(bytes);
         let Ok(entry) = log::parse(&text) else { return };
-        if is_it {
+        if is_it && entry.extra.reason.as_deref() == Some("redirect-to-known") {
+            self.redirects += 1;
+        } else if is_it {
             self.count += 1;
             if self.lines.len() == LINES_MAX {
                 self.lines.pop_front();
@@ -226,4 +234,61 @@ fn record(directory: &Path, name: String, offset: u64) -> Result<Record, Failure
         }
     }
     Ok(Record { file: found("warc", &name), name, offset, index })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::url::key::Settings;
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
+    use std::io::Write;
+
+    fn line(url: &str, status: i32, via: &str, reason: &str) -> String {
+        let path = if via == "-" { "-" } else { "LR" };
+        format!(
+            "2026-11-20T09:38:49.123Z {status:>5}          - {url} {path} {via} - #000 - - - - \
+             {{\"server\":\"http://a.test\",\"visit\":1{reason},\"hops\":0}}\n"
+        )
+    }
+
+    /// Lines are found in all parts of the log, in order: compressed ones, the present one with an
+    /// incomplete last line, and lines of URLs with the same key.
+    #[test]
+    fn all_parts_of_the_log_are_read() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (url, same) = ("http://a.test/x", "http://a.test/x?utm_a=b");
+        let known = ",\"reason\":\"redirect-to-known\"";
+        let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
+        let first = (0..4).map(|n| line(url, 500 + n, "-", "")).collect::<String>();
+        packed.write_all(first.as_bytes()).expect("memory takes all");
+        let first = packed.finish().expect("as above");
+        let second = line("http://a.test/y", 200, url, "") + &line(same, 404, "-", "");
+        let third = line(url, -4_003, "-", known) + &line(url, 200, "-", "") + "2026-11-20T09";
+        let path = |name: &str| folder.path().join(name);
+        fs::write(path("crawl-00000.log.gz"), first).expect("written");
+        fs::write(path("crawl-00001.log"), second).expect("written");
+        fs::write(path("crawl.log"), third).expect("written");
+        fs::write(path("crawl-notes.txt"), "no log\n").expect("written");
+        let keys = KeyRules::new(Settings::default());
+        let mut search = Search {
+            keys: &keys,
+            url: url.as_bytes(),
+            key: url.as_bytes(),
+            scratch: Vec::new(),
+            count: 0,
+            lines: VecDeque::new(),
+            redirects: 0,
+            next: None,
+        };
+        let names = log_files(folder.path()).expect("readable");
+        assert_eq!(names, ["crawl-00000.log.gz", "crawl-00001.log", "crawl.log"]);
+        for name in names {
+            search.read(&path(&name), &name).expect("readable");
+        }
+        let found: Vec<i32> = search.lines.iter().map(|line| line.status).collect();
+        assert_eq!((search.count, found), (6, vec![501, 502, 503, 404, 200]));
+        assert_eq!(search.redirects, 1);
+        assert_eq!(search.next.expect("a redirect").url, "http://a.test/y");
+    }
 }

@@ -31,7 +31,7 @@ pub(super) fn why(directory: &Path, conf: &Conf, text: &str) -> Result<Why, Fail
     };
     // Messages about resuming don't concern a crawl that doesn't run.
     let level = log::max_level();
-    log::set_max_level(level.min(LevelFilter::Off));
+    log::set_max_level(LevelFilter::Off);
     let seeds = seeds(&conf);
     let mut settings = settings::engine(&conf, earlier.key());
     settings.store.verify_bytes_max = 0;

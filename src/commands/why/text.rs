@@ -53,6 +53,10 @@ fn steps(page: &mut Page, why: &Why, about: &About, history: &History) {
     for line in &history.lines {
         page.step("log", &log_line(line, about, why.at_us));
     }
+    if history.redirects > 0 {
+        let count = number(history.redirects);
+        page.step("log", &format!("{count} redirects led to it when it was known already"));
+    }
     if let Some(next) = &history.next {
         page.step("then", &log_line(next, about, why.at_us));
     }

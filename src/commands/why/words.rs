@@ -92,6 +92,8 @@ pub(super) fn is_refusal(outcome: &str) -> bool {
 /// Describes the outcome in a line of the crawl log.
 pub(super) fn outcome_of(line: &Line) -> String {
     match (&line.reason, line.status) {
+        (None, 0) => "no fetch, but the rules of robots.txt".to_owned(),
+        (Some(reason), 0) => format!("no fetch: {reason}"),
         (Some(reason), _) => of(reason).into_owned(),
         (None, status @ 1..) => format!("status {status}"),
         (None, status) => format!("code {status}"),

@@ -10,10 +10,13 @@
 
 mod answer;
 mod obstacles;
+#[cfg(test)]
+mod tests;
 
 use super::Engine;
 use super::backlog::{Item, Purpose};
 use super::ledger::Work;
+use super::robots::COPY_BYTES;
 use super::robots::state::{Robots, RobotsStatus};
 use super::seeds::SEED;
 use super::visit::Hold;
@@ -29,11 +32,11 @@ pub use answer::{
 use smallvec::SmallVec;
 
 /// The work for the search in the queues of the URL, in bytes.
-const SEARCH_BYTES: usize = 320 << 10;
+const SEARCH_BYTES: usize = 192 << 10;
 /// The work for looking the URL up in the seen test, in units.
 const LOOKUP_UNITS: usize = 64 << 10;
 /// The maximum length of rules on disk that are read, in bytes.
-const RULES_BYTES: u32 = 1 << 20;
+const RULES_BYTES: u32 = 256 << 10;
 
 /// A URL that was found in a queue, and where.
 struct Found {
@@ -117,7 +120,7 @@ impl Engine {
             rejection = None;
             scope_rule = "it is a seed, which is requested whatever the scope says".to_owned();
         }
-        let place = self.place(question, &searched);
+        let place = self.place(question, &searched, is_known);
         let mut about = About {
             url: url.as_str().to_owned(),
             key: String::from_utf8_lossy(key).into_owned(),
@@ -195,7 +198,7 @@ impl Engine {
     }
 
     /// Returns where the URL is.
-    fn place(&self, question: &Question<'_>, searched: &Searched) -> Place {
+    fn place(&self, question: &Question<'_>, searched: &Searched, is_known: Option<bool>) -> Place {
         let is_it = |url: &str| {
             let url = UrlRef::from_canonical(url.as_bytes());
             url.is_some_and(|url| self.key_of(url) == question.key)
@@ -214,7 +217,7 @@ impl Engine {
         }
         match searched {
             Searched::Found(found) => Place::Waiting(self.waiting(found)),
-            _ if self.is_shelved(question) => Place::Paused,
+            _ if is_known != Some(false) && self.is_shelved(question) => Place::Paused,
             Searched::Nowhere | Searched::Unsure(_)
                 if let Some(to) = self.chains.hop_after(question.key) =>
             {
@@ -271,7 +274,9 @@ impl Engine {
             }
             (Robots::Rules(held, until), _) => {
                 let until_us = until_us(*until);
-                RobotsView { until_us, ..check(&held.rules, question.url) }
+                let (view, units) = check(&held.rules, question.url);
+                self.turn.charge(Work::Rules, units);
+                RobotsView { until_us, ..view }
             }
             (Robots::OnDisk(location, until), _) => {
                 let (location, until_us) = (*location, until_us(*until));
@@ -280,10 +285,12 @@ impl Engine {
                     return verdict(RobotsVerdict::NotKnown);
                 }
                 let read = self.robots.cached().read(id, location, self.storage.disk());
-                match question.checked(read) {
-                    Some(rules) => RobotsView { until_us, ..check(&rules, question.url) },
-                    None => verdict(RobotsVerdict::NotKnown),
-                }
+                let Some(rules) = question.checked(read) else {
+                    return verdict(RobotsVerdict::NotKnown);
+                };
+                let (view, units) = check(&rules, question.url);
+                self.turn.charge(Work::Rules, rules.size_bytes() / COPY_BYTES + units);
+                RobotsView { until_us, ..view }
             }
             (Robots::Unknown, _) => verdict(RobotsVerdict::NotKnown),
         }
@@ -327,17 +334,17 @@ impl Engine {
     }
 }
 
-/// Returns the verdict of rules about a URL.
-fn check(rules: &Rules, url: UrlRef<'_>) -> RobotsView {
-    let verdict = rules.check(url.target());
-    let line = (verdict.line > 0).then_some(verdict.line);
-    RobotsView {
+/// Returns the verdict of rules about a URL, and the units of work that it took.
+fn check(rules: &Rules, url: UrlRef<'_>) -> (RobotsView, usize) {
+    let (verdict, units) = rules.check_counted(url.target());
+    let view = RobotsView {
         verdict: match verdict.allowed {
             true => RobotsVerdict::Allowed,
             false => RobotsVerdict::Disallowed,
         },
-        line,
+        line: (verdict.line > 0).then_some(verdict.line),
         rule: rules.rule_of(verdict),
         until_us: None,
-    }
+    };
+    (view, units)
 }

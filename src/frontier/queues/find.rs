@@ -170,6 +170,9 @@ impl Queues {
             }
             walk.left = walk.left.saturating_sub(read.bytes());
             for (key, range) in unpacker.left_of(*chunk) {
+                if walk.left == 0 {
+                    return Ok(None);
+                }
                 let payload = unpacker.payload(range);
                 if walk.test(payload) {
                     let before = self.before_in_chunk(queue, *key, &passed);

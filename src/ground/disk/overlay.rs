@@ -17,7 +17,7 @@ pub struct Overlay {
 }
 
 /// A changed file: the beginning of a file of the disk below, and what was appended to it.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 struct File {
     /// The name of the file below, and how many of its bytes are part of this one.
     beginning: Option<(Box<str>, u64)>,
@@ -42,77 +42,96 @@ impl Overlay {
         self.files.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns a copy of the description of a file; `None` if there is no such file.
-    fn file(&mut self, name: &str) -> Result<Option<File>, Error> {
-        if let Some(file) = self.files().get(name) {
-            return Ok(file.clone());
+    /// Calls `act` with a file that is about to change; with an empty one if there is none and
+    /// `creates`.
+    ///
+    /// # Errors
+    /// There is no such file, or the disk below reports an error.
+    fn change<T>(
+        &mut self,
+        verb: &'static str,
+        name: &str,
+        creates: bool,
+        act: impl FnOnce(&mut Option<File>) -> T,
+    ) -> Result<T, Error> {
+        let is_changed = self.files().contains_key(name);
+        let below = if is_changed { None } else { self.below.len(name)? };
+        let mut files = self.files();
+        let file = files.entry(name.into()).or_insert_with(|| {
+            below.map(|bytes| File { beginning: Some((name.into(), bytes)), tail: Vec::new() })
+        });
+        if file.is_none() && creates {
+            *file = Some(File::default());
         }
-        let len = self.below.len(name)?;
-        Ok(len.map(|bytes| File { beginning: Some((name.into(), bytes)), tail: Vec::new() }))
-    }
-
-    fn existing(&mut self, verb: &'static str, name: &str) -> Result<File, Error> {
-        let missing = || Error::new(verb, name, io::ErrorKind::NotFound.into());
-        self.file(name)?.ok_or_else(missing)
-    }
-
-    fn set(&self, name: &str, file: Option<File>) {
-        self.files().insert(name.into(), file);
+        match file {
+            Some(_) => Ok(act(file)),
+            None => Err(Error::new(verb, name, io::ErrorKind::NotFound.into())),
+        }
     }
 }
 
 impl Disk for Overlay {
     fn append(&mut self, name: &str, bytes: &[u8]) -> Result<(), Error> {
-        let mut file = self.file(name)?.unwrap_or_default();
-        file.tail.extend_from_slice(bytes);
-        self.set(name, Some(file));
-        Ok(())
+        let tail = |file: &mut Option<File>| {
+            file.iter_mut().for_each(|file| file.tail.extend_from_slice(bytes));
+        };
+        self.change("append to", name, true, tail)
     }
 
     fn read_at(&mut self, name: &str, offset: u64, buffer: &mut [u8]) -> Result<usize, Error> {
-        let File { beginning, tail } = self.existing("read", name)?;
-        let (below, bytes) = beginning.map_or((Box::from(""), 0), |it| it);
-        if offset < bytes {
-            let most = usize::try_from(bytes - offset).unwrap_or(usize::MAX).min(buffer.len());
-            return self.below.read_at(&below, offset, &mut buffer[..most]);
-        }
-        let at = usize::try_from(offset - bytes).unwrap_or(usize::MAX);
-        let rest = tail.get(at..).unwrap_or_default();
-        let read = rest.len().min(buffer.len());
-        buffer[..read].copy_from_slice(&rest[..read]);
-        Ok(read)
+        let (below, most) = match self.files().get(name) {
+            None => (Box::from(name), buffer.len()),
+            Some(None) => return Err(Error::new("read", name, io::ErrorKind::NotFound.into())),
+            Some(Some(File { beginning, tail })) => match beginning {
+                Some((below, bytes)) if offset < *bytes => {
+                    let left = usize::try_from(bytes - offset).unwrap_or(usize::MAX);
+                    (below.clone(), left.min(buffer.len()))
+                }
+                beginning => {
+                    let bytes = beginning.as_ref().map_or(0, |(_, bytes)| *bytes);
+                    let at = usize::try_from(offset - bytes).unwrap_or(usize::MAX);
+                    let rest = tail.get(at..).unwrap_or_default();
+                    let read = rest.len().min(buffer.len());
+                    buffer[..read].copy_from_slice(&rest[..read]);
+                    return Ok(read);
+                }
+            },
+        };
+        self.below.read_at(&below, offset, &mut buffer[..most])
     }
 
     fn len(&mut self, name: &str) -> Result<Option<u64>, Error> {
-        Ok(self.file(name)?.map(|file| file.len()))
+        if let Some(file) = self.files().get(name) {
+            return Ok(file.as_ref().map(File::len));
+        }
+        self.below.len(name)
     }
 
     fn sync(&mut self, name: &str) -> Result<(), Error> {
-        self.existing("sync", name).map(|_| ())
+        let missing = || Error::new("sync", name, io::ErrorKind::NotFound.into());
+        self.len(name)?.map(|_| ()).ok_or_else(missing)
     }
 
     fn truncate(&mut self, name: &str, len: u64) -> Result<(), Error> {
-        let mut file = self.existing("truncate", name)?;
-        let bytes = file.beginning.as_ref().map_or(0, |(_, bytes)| *bytes);
-        file.tail.truncate(usize::try_from(len.saturating_sub(bytes)).unwrap_or(usize::MAX));
-        if let Some((_, bytes)) = &mut file.beginning {
-            *bytes = len.min(*bytes);
-        }
-        self.set(name, Some(file));
-        Ok(())
+        self.change("truncate", name, false, |file| {
+            if let Some(File { beginning, tail }) = file {
+                let bytes = beginning.as_ref().map_or(0, |(_, bytes)| *bytes);
+                tail.truncate(usize::try_from(len.saturating_sub(bytes)).unwrap_or(usize::MAX));
+                if let Some((_, bytes)) = beginning {
+                    *bytes = len.min(*bytes);
+                }
+            }
+        })
     }
 
     fn rename(&mut self, from: &str, to: &str) -> Result<(), Error> {
-        let file = self.existing("rename", from)?;
-        self.set(from, None);
-        self.set(to, Some(file));
+        let file = self.change("rename", from, false, Option::take)?;
+        self.files().insert(to.into(), file);
         Ok(())
     }
 
     fn remove(&mut self, name: &str) -> Result<(), Error> {
-        self.existing("remove", name)?;
-        self.set(name, None);
-        Ok(())
+        self.change("remove", name, false, |file| *file = None)
     }
 
     fn list(&mut self, folder: &str) -> Result<Vec<String>, Error> {
