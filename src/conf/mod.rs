@@ -205,8 +205,17 @@ fn stray_section(name: &str, value: &DeValue<'_>, known: &[Key]) -> String {
     }
 }
 
+/// Keys that have been renamed: the old section and name, and the new ones.
+const RENAMED: [[&str; 4]; 2] =
+    [["state", "disk_full", "disk", "full"], ["state", "disk_full_wait", "disk", "full_wait"]];
+
 /// Describes the mistake of a key that its section doesn't have.
 fn stray_key(section: &str, name: &str, known: &[Key]) -> String {
+    let renamed =
+        RENAMED.iter().find(|[old_section, old, ..]| (*old_section, *old) == (section, name));
+    if let Some([.., section, name]) = renamed {
+        return format!("was renamed; write {name} in [{section}]");
+    }
     let own = known.iter().filter(|key| key.section == section).map(|key| key.name);
     let homes = homes(name, known);
     let near = mistake::nearest(name, own);

@@ -132,6 +132,11 @@ const MISTAKES: &[(&str, &str, &str)] = &[
         "a slip in the wrong section",
     ),
     (
+        "[state]\ndisk_full = \"stop\"",
+        "x.toml:4: state.disk_full: was renamed; write full in [disk]",
+        "a key of an earlier version",
+    ),
+    (
         "[scope]\nfrobnicate = 1",
         "x.toml:4: scope.frobnicate: no such key; conf/reference.toml lists them all",
         "near to nothing",
