@@ -8,7 +8,7 @@ PREFIX ?= /usr/local
 STED = $(or $(CARGO_TARGET_DIR),target)/release/sted
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build crawl compare profile study cache-study frontier-study test sim crash kill props fresh fuzz check check-crawler msrv deny conformance
+.PHONY: help deps build crawl compare profile study cache-study frontier-study test sim crash orders operate kill props fresh fuzz check check-crawler msrv deny conformance
 .PHONY: bench bench-peers stations count map golden doc install clean ci
 
 help: ## list the targets
@@ -44,6 +44,9 @@ crash: ## check simulated crawls that crash and resume, with N=1000 seeds, or wi
 orders: ## check simulated crawls that crash and get commands, with N=1000 seeds, or with SEED=
 	@tests/deps build
 	STED_CRASH_N="$(N)" STED_CRASH_SEED="$(SEED)" $(if $(FOLDER),STED_CRASH_FOLDER="$(abspath $(FOLDER))") $(CARGO) test --locked --test tests crash::sweep_of_orders -- --ignored --nocapture
+
+operate: deps ## operate a crawl of 3,000 hosts at the default politeness: a quarter of an hour
+	$(CARGO) test --locked --test tests lab::operate::three -- --ignored --nocapture
 
 kill: deps ## kill and resume crawls in real processes, N=100 times
 	STED_KILL_N="$(N)" $(CARGO) test --locked --test tests lab::kill::killed_more_often -- --ignored --nocapture

@@ -82,6 +82,13 @@ impl Crawl {
         self.lab_file("events.jsonl").lines().skip(1).map(Event::of).collect()
     }
 
+    /// Returns when the lab started, in microseconds since 1970. The times of events count from it.
+    pub fn lab_started_us(&self) -> u64 {
+        let text = self.lab_file("events.jsonl");
+        let head: Value = serde_json::from_str(text.lines().next().expect("a head")).expect("JSON");
+        head["unix_us"].as_u64().expect("a number")
+    }
+
     /// Returns the lines of the crawl log, in order, without those that only show rules.
     pub fn log(&self) -> Vec<Logged> {
         let text = fs::read_to_string(self.job().join("crawl.log")).expect("a crawl log");

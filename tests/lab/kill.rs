@@ -7,20 +7,16 @@ use super::compare::Facts;
 use super::crawl::{Crawl, Expected};
 use super::polite::Watch;
 use super::replay::replays_elsewhere;
+use super::stand::{Stand, signal};
 use super::{none, read_back};
 use crate::trials;
-use crate::util::{Run, sted};
-use serde_json::Value;
-use std::fs::{self, File};
-use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, Command, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
-use sted::conf::Conf;
+use crate::util::Run;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
 use sted::ground::frame;
 use sted::ground::random::Random;
-use tempfile::TempDir;
 
 /// The politeness of all crawls here, and their limits.
 const MANNERS: &str = r#"
@@ -67,8 +63,6 @@ robots_delay_share = 0.2
 crawl_delay = "50ms"
 "#;
 
-/// A crawl that takes longer than this counts as hanging.
-const TIME_MAX: Duration = Duration::from_secs(60);
 /// The number of kills in every run of the tests.
 const KILLS: u64 = 25;
 /// The number of kills of one crawl.
@@ -255,116 +249,10 @@ fn a_full_disk_costs_time_only() {
     }
 }
 
-/// A running lab, and a crawl of it that may be started several times.
-struct Stand {
-    folder: TempDir,
-    lab: Child,
-    stdin: Option<ChildStdin>,
-    conf: Conf,
-}
-
 impl Stand {
-    /// Starts the lab of a configuration, with the politeness that the crawl has, too.
-    fn new(text: &str) -> Self {
-        let folder = tempfile::tempdir().expect("a folder");
-        let text = format!("[job]\nname = \"killed\"\ndirectory = \"job\"\n{text}");
-        let conf = Conf::parse(&text, "lab.toml").unwrap_or_else(|error| panic!("{error}"));
-        fs::write(folder.path().join("lab.toml"), &text).expect("written");
-        let mut command = sted(&["web", "lab.toml"]);
-        command.current_dir(folder.path()).stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut lab = command.spawn().expect("the program starts");
-        let mut line = String::new();
-        let stdout = lab.stdout.take().expect("it was asked for");
-        BufReader::new(stdout).read_line(&mut line).expect("UTF-8");
-        let ready: Value = serde_json::from_str(&line).expect("the lab says where it is");
-        let manners = text.split_once("\n[lab]\n").expect("a lab").0;
-        let text = format!(
-            "{manners}\n[identity]\ncontact = \"crawler@sted.dev\"\n\
-             [scope]\nspan = \"host\"\ndomains = [\"test\"]\n\
-             [names]\nservers = [{}]\n[tls]\nroots_file = {}\n\
-             [connections]\naddresses_allowed = [\"127.0.0.0/8\"]\n\
-             [store]\nsync_period = \"100ms\"\n",
-            ready["dns"], ready["ca"]
-        );
-        let seeds = format!("[job]\nseeds = {}\n", ready["seeds"]);
-        fs::write(folder.path().join("crawl.toml"), text.replacen("[job]\n", &seeds, 1))
-            .expect("written");
-        let stdin = lab.stdin.take();
-        Self { folder, lab, stdin, conf }
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
-    }
-
-    fn job(&self) -> PathBuf {
-        self.path(self.conf.job.directory.to_str().expect("UTF-8"))
-    }
-
-    /// Starts or resumes the crawl.
-    fn start(&self) -> Child {
-        let create = |name: &str| File::create(self.path(name)).expect("created");
-        let mut command = sted(&["crawl", "crawl.toml"]);
-        command.current_dir(self.folder.path()).stdout(create("out")).stderr(create("err"));
-        command.spawn().expect("the program starts")
-    }
-
-    /// Starts the crawl, and waits until it has logged something new.
-    fn start_until_it_fetches(&self) -> Child {
-        let log = self.job().join("crawl.log");
-        let len = || fs::metadata(&log).map_or(0, |data| data.len());
-        let (before, begun) = (len(), Instant::now());
-        let crawl = self.start();
-        while len() <= before {
-            assert!(begun.elapsed() < TIME_MAX, "nothing is fetched");
-            thread::sleep(Duration::from_millis(5));
-        }
-        crawl
-    }
-
-    /// Waits until the crawl has ended by itself.
-    fn wait(&self, mut crawl: Child) -> Run {
-        let ended = ends_within(&mut crawl, TIME_MAX);
-        if !ended {
-            crawl.kill().expect("a child of ours");
-        }
-        let run = self.said(&mut crawl);
-        assert!(ended, "the crawl did not end within {TIME_MAX:?}: {}", run.err);
-        run
-    }
-
-    /// Kills the crawl after a time; returns its results if it had ended before.
-    fn kill_after(&self, mut crawl: Child, moment: Duration) -> Option<Run> {
-        if ends_within(&mut crawl, moment) {
-            return Some(self.said(&mut crawl));
-        }
-        crawl.kill().expect("a child of ours");
-        let run = self.said(&mut crawl);
-        assert!(!run.err.contains("panicked"), "{}", run.err);
-        // It may have ended at the same moment.
-        run.code.is_some().then_some(run)
-    }
-
-    fn said(&self, crawl: &mut Child) -> Run {
-        let code = crawl.wait().expect("a child of ours").code();
-        let text = |name: &str| fs::read_to_string(self.path(name)).expect("UTF-8");
-        Run { code, out: text("out"), err: text("err") }
-    }
-
-    /// Resumes the crawl with other contents of one of its files, which is restored afterwards.
-    fn run_with(&self, name: &str, bytes: &[u8]) -> Run {
-        let path = self.job().join(name);
-        let sound = fs::read(&path).expect("it is there");
-        fs::write(&path, bytes).expect("written");
-        let run = self.wait(self.start());
-        fs::write(&path, sound).expect("written");
-        run
-    }
-
     /// Checks the results after the last process; `crashes` of those before it were killed.
     fn judge(mut self, run: Run, crashes: u64) {
-        drop(self.stdin.take());
-        self.lab.wait().expect("a child of ours");
+        self.end_lab();
         assert_eq!(run.code, Some(0), "{}", run.err);
         let folder = std::mem::replace(&mut self.folder, tempfile::tempdir().expect("a folder"));
         let crawl = Crawl::left_in(folder, self.conf.clone(), run);
@@ -383,14 +271,6 @@ impl Stand {
         let (short, rests) = watch.short_rests();
         none(&short);
         assert!(rests > 50, "{rests} rests were looked at");
-    }
-}
-
-impl Drop for Stand {
-    fn drop(&mut self) {
-        drop(self.stdin.take());
-        // It exits by itself; waiting prevents a zombie process.
-        let _ = self.lab.wait();
     }
 }
 
@@ -422,24 +302,6 @@ fn mistakes(facts: &Facts, crashes: u64) -> Vec<String> {
     let strangers = facts.got.keys().filter(|url| !facts.expected.contains_key(*url));
     mistakes.extend(strangers.map(|url| format!("{url}: nobody could know it")));
     mistakes
-}
-
-/// Whether the process ends by itself within a time.
-fn ends_within(child: &mut Child, time: Duration) -> bool {
-    let begun = Instant::now();
-    loop {
-        if child.try_wait().expect("a child of ours").is_some() {
-            return true;
-        }
-        let Some(left) = time.checked_sub(begun.elapsed()) else { return false };
-        thread::sleep(left.min(Duration::from_millis(2)));
-    }
-}
-
-fn signal(child: &Child, which: &str) {
-    let id = child.id().to_string();
-    let sent = Command::new("kill").args([which, &id]).status();
-    assert!(sent.expect("kill starts").success(), "the child runs");
 }
 
 /// Returns the files below a folder of `root`, by name.

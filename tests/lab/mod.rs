@@ -7,8 +7,10 @@
 mod compare;
 mod crawl;
 mod kill;
+mod operate;
 mod polite;
 mod replay;
+mod stand;
 
 use crate::util::{Run, root};
 use compare::Facts;

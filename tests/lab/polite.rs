@@ -5,11 +5,13 @@
 //! earlier than the request plus the time the host thinks, so rests are counted from that.
 
 use super::crawl::{Crawl, Event, What};
-use std::collections::BTreeMap;
+use super::stand::Stand;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use sted::conf::Conf;
 use sted::study::settings;
 use sted::study::web::{Host, Ports, Robots, Web};
+use sted::url::Url;
 
 /// How much shorter than promised a gap may be: clocks and wake-ups of two processes differ.
 const SLACK: Duration = Duration::from_millis(5);
@@ -31,13 +33,39 @@ pub struct Watch {
 impl Watch {
     /// Reads the log of a crawl.
     pub fn of(crawl: &Crawl) -> Self {
-        let conf = crawl.conf.clone();
+        Self { events: crawl.events(), ..Self::of_conf(crawl.conf.clone()) }
+    }
+
+    /// Returns what is known of a lab before it has a log.
+    pub fn of_stand(stand: &Stand) -> Self {
+        Self::of_conf(stand.conf.clone())
+    }
+
+    /// Returns the names of the hosts whose root pages are seeds.
+    pub fn seeds(&self, stand: &Stand) -> impl Iterator<Item = String> {
+        let seeds = stand.ready["seeds"].as_array().expect("a list").iter();
+        let urls: Vec<Url> =
+            seeds.map(|seed| Url::parse(seed.as_str().expect("a text")).expect("a URL")).collect();
+        urls.into_iter().map(|url| url.view().host().to_owned())
+    }
+
+    /// Returns the root pages of all other well-behaved hosts.
+    pub fn others(&self, stand: &Stand) -> impl Iterator<Item = String> {
+        let known: BTreeSet<String> = self.seeds(stand).collect();
+        let port = &stand.ready["http_port"];
+        let others = self.hosts().filter(|host| {
+            !known.contains(&host.name) && host.hostile.is_none() && host.robots != Robots::Deny
+        });
+        others.map(|host| format!("http://{}:{port}/", host.name)).collect::<Vec<_>>().into_iter()
+    }
+
+    fn of_conf(conf: Conf) -> Self {
         let settings = settings::web(&conf.web);
         let is_steady = settings.think_jitter == 0.0;
         let web = Web::new(settings, Ports::default());
         let hosts = (0..web.hosts()).map(|number| web.host(number));
         let hosts = hosts.map(|host| (host.name.clone(), host)).collect();
-        Self { conf, hosts, is_steady, events: crawl.events(), was_killed: false }
+        Self { conf, hosts, is_steady, events: Vec::new(), was_killed: false }
     }
 
     /// Returns the hosts.
