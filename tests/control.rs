@@ -24,7 +24,7 @@ fn exchange(socket: &Path, request: &[u8]) -> String {
     String::from_utf8_lossy(&reply).into_owned()
 }
 
-fn get(socket: &Path, path: &str) -> String {
+pub(crate) fn get(socket: &Path, path: &str) -> String {
     exchange(socket, format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n").as_bytes())
 }
 

@@ -1,6 +1,7 @@
 //! `sted why`: URLs of every fate, asked about while the crawl runs, after it was stopped, and
 //! after it was killed: the answers are the same.
 
+use crate::control::get;
 use crate::crawl::signal;
 use crate::util::{run, sted};
 use serde_json::Value;
@@ -114,8 +115,10 @@ impl Stand {
         let folder = tempfile::tempdir().expect("a folder");
         let hosts = ["a", "w", "p", "blk", "disk", "m", "slow", "rob", "refuse", "elsewhere"];
         let names: String = hosts.map(|host| format!("127.0.0.1 {host}.test\n")).concat();
+        let names = names + "10.1.2.3 private.test\n";
         fs::write(folder.path().join("hosts"), names).expect("written");
-        let seeds = hosts[..8].iter().map(|host| format!("http://{host}.test:{port}/"));
+        let seeded = hosts[..8].iter().chain(&["private"]);
+        let seeds = seeded.map(|host| format!("http://{host}.test:{port}/"));
         let refused = (0..4).map(|n| format!("http://refuse.test:{closed}/{n}"));
         let seeds: Vec<String> = seeds.chain(refused).collect();
         let text = CONF
@@ -270,6 +273,7 @@ const FATES: &[(&str, &str, &str)] = &[
     ("http://blk.test:PORT/5", "waiting", "will not be requested: the operator has blocked it"),
     ("http://refuse.test:CLOSED/0", "failed", "given up (failures, connect-refused)"),
     ("http://refuse.test:CLOSED/new", "not_discovered", "would not be requested: the connection"),
+    ("http://private.test:PORT/", "refused", "its address may not be connected to"),
     ("http://10.1.2.3/", "not_discovered", "out of scope"),
     ("no URL", "not_url", "It is never fetched: not a URL"),
     ("ftp://a.test/", "not_url", "neither http nor https"),
@@ -285,7 +289,11 @@ fn urls_of_every_fate_are_explained_in_every_state_of_the_crawl() {
     let begun = Instant::now();
     let fetching = stand.url("http://m.test:PORT/");
     let ends = ["http://slow.test:PORT/", "http://rob.test:PORT/", "http://refuse.test:CLOSED/3"];
-    let more = ["http://disk.test:PORT/12400/REST", "http://a.test:PORT/busy"];
+    let more = [
+        "http://private.test:PORT/",
+        "http://disk.test:PORT/12400/REST",
+        "http://a.test:PORT/busy",
+    ];
     for url in ends.iter().chain(&more) {
         let url = stand.url(url);
         while !["refused", "failed", "fetched"].map(Value::from).contains(&stand.why(&url)["fate"])
@@ -295,6 +303,11 @@ fn urls_of_every_fate_are_explained_in_every_state_of_the_crawl() {
         }
     }
     assert_eq!(stand.why(&fetching)["fate"], "fetching");
+    let socket = Path::new(&stand.job()).join("control.sock");
+    let empty = get(&socket, "/why?uri=http");
+    assert!(empty.starts_with("HTTP/1.1 400") && empty.contains("no URL"), "{empty}");
+    let escaped = get(&socket, "/why?url=http%3A%2F%2Fa.test%2F%3Fb%26c");
+    assert!(escaped.contains("\"http://a.test/?b&c\""), "{escaped}");
     stand.ctl(&["pause", "host:p.test"]);
     stand.ctl(&["block", "host:blk.test"]);
     let running = stand.ask(true);
