@@ -207,7 +207,15 @@ fn orders(draw: &mut Random, web: &Web) -> Vec<(Duration, Command)> {
         }
     };
     let ms = Duration::from_millis;
-    (0..count).map(|_| (ms(draw.pick(&waits)), command(draw))).collect()
+    let mut orders: Vec<_> = (0..count).map(|_| (ms(draw.pick(&waits)), command(draw))).collect();
+    // Added later, with its own draw: seeds that failed once stay the same.
+    let mut later = Random(draw.0 ^ 0x7265_6c6f);
+    if later.one_in(3) {
+        let place = later.below(orders.len() as u64) as usize;
+        let reload = Command::Reload { changed: vec!["politeness.delay".to_owned()] };
+        orders.insert(place, (ms(later.pick(&waits)), reload));
+    }
+    orders
 }
 
 impl Trouble {

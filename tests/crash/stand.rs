@@ -7,8 +7,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 use sted::engine::Engine;
-use sted::engine::contract::StopReason;
-use sted::engine::contract::{Command, Order, Reply, Target};
+
+use sted::engine::contract::{Command, Order, Reload, Reply, StopReason, Target};
 use sted::ground::disk::Disk;
 use sted::ground::stats::{Meter, still};
 use sted::ground::time::Instant;
@@ -19,6 +19,7 @@ use sted::study::sim::judge::{Captures, End, Judge, Violation};
 use sted::study::sim::settings::DiskFaults;
 use sted::study::sim::{Jump, Ran, View, World};
 use sted::study::web::{Ports, Web};
+use sted::url::scope::Scope;
 
 /// A deliberate fault, to test whether the judge notices it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -276,7 +277,20 @@ impl Stand<'_> {
         if self.sabotage == Sabotage::Deaf {
             return self.judge.borrow_mut().command(self.world.at(), 0, &order.command);
         }
-        if let Reply::Done { number, .. } = engine.command(self.world.now(), &order) {
+        let reply = match &order.command {
+            Command::Reload { changed } => {
+                // Longer rests break no law; the scope is the same.
+                let mut settings = self.plan.crawl.engine.clone();
+                settings.frontier.scheduler.delay *= 2;
+                settings.connections.head_timeout *= 2;
+                let seeds = self.seeds.iter().map(|seed| &seed.url);
+                let scope = Scope::new(settings.scope.clone(), seeds).expect("it is valid");
+                let reload = Reload { settings, scope, changed: changed.clone() };
+                engine.reload(self.world.now(), &order.by, reload)
+            }
+            _ => engine.command(self.world.now(), &order),
+        };
+        if let Reply::Done { number, .. } = reply {
             self.judge.borrow_mut().command(self.world.at(), number, &order.command);
             self.given.push((number, order.command));
         }

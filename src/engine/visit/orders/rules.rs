@@ -10,6 +10,9 @@ use std::time::Duration;
 /// The maximum number of rules of one kind; each prefix is compared with every URL.
 const RULES_MAX: usize = 1_000;
 
+/// The longest delay of a slowed host, in milliseconds: 30 days.
+const DELAY_MS_MAX: u64 = 30 * 24 * 3_600 * 1_000;
+
 /// All rules in force.
 #[derive(Debug, Default)]
 pub(super) struct Rules {
@@ -62,6 +65,9 @@ impl Rules {
             Command::Unblock { target } => not_there("blocked", target, &self.blocked),
             Command::Slow { host, delay_ms: 0 } => (!self.slowed.contains_key(host))
                 .then(|| format!("{host} is not slowed; write the name as in its URLs")),
+            Command::Slow { delay_ms, .. } if *delay_ms > DELAY_MS_MAX => {
+                Some("a delay is at most 30 days; use pause or block".to_owned())
+            }
             Command::Slow { .. } if self.slowed.len() >= RULES_MAX => {
                 Some(format!("{RULES_MAX} hosts are slowed; raise politeness.delay instead"))
             }
@@ -274,6 +280,8 @@ mod tests {
         assert!(rules.objection(&Command::Block { target: Target::All }).is_some());
         let slow = |delay_ms| Command::Slow { host: "a.test".to_owned(), delay_ms };
         assert!(rules.objection(&slow(0)).is_some_and(|why| why.contains("not slowed")));
+        assert!(rules.objection(&slow(u64::MAX)).is_some_and(|why| why.contains("30 days")));
+        assert_eq!(rules.objection(&slow(1)), None);
         for number in 0..RULES_MAX {
             rules.apply(&pause(&format!("h{number}.test")), Instant::ZERO);
         }
