@@ -12,6 +12,7 @@ fn help_is_as_reviewed() {
     for (name, arguments) in [
         ("help.txt", &["--help"][..]),
         ("help-short.txt", &["-h"]),
+        ("help-audit.txt", &["audit", "--help"]),
         ("help-cache.txt", &["cache", "--help"]),
         ("help-compare.txt", &["compare", "--help"]),
         ("help-crawl.txt", &["crawl", "--help"]),
@@ -172,6 +173,7 @@ fn what_needs_the_study_says_so() {
             assert!(!lists(command), "{command} is in {}", help.out);
         }
     }
+    golden("help-audit.txt", &run(&["audit", "--help"]).out);
     golden("help-crawl.txt", &run(&["crawl", "--help"]).out);
     golden("help-check.txt", &run(&["check", "--help"]).out);
     let output = sted(&["check", "lab.toml"]).current_dir(folder.path()).output();

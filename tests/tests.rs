@@ -16,6 +16,8 @@ mod util;
 
 // Tests that need the study: its webs, its simulator, its commands.
 #[cfg(feature = "study")]
+mod audit;
+#[cfg(feature = "study")]
 mod cache;
 #[cfg(feature = "study")]
 mod chains;

@@ -38,11 +38,15 @@ pub enum Exit {
     Time,
     /// An internal error: please report it.
     Internal,
+    /// An audit found that a promise was broken.
+    Impolite,
+    /// An audit can't tell whether all promises were kept.
+    Unproven,
 }
 
 impl Exit {
     /// All exits, in the order of their codes.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 15] = [
         Self::Finished,
         Self::Usage,
         Self::Disk,
@@ -56,6 +60,8 @@ impl Exit {
         Self::Budget,
         Self::Time,
         Self::Internal,
+        Self::Impolite,
+        Self::Unproven,
     ];
 
     /// Returns the exit code of the process.
@@ -74,6 +80,8 @@ impl Exit {
             Self::Budget => 14,
             Self::Time => 15,
             Self::Internal => 17,
+            Self::Impolite => 20,
+            Self::Unproven => 21,
         }
     }
 
@@ -97,6 +105,8 @@ impl Exit {
             Self::Budget => "pages_max or bytes_max was reached; there is more to fetch",
             Self::Time => "time_max was reached; there is more to fetch",
             Self::Internal => "an internal error; please report it",
+            Self::Impolite => "`sted audit`: a promise to a server was broken",
+            Self::Unproven => "`sted audit`: can't tell, because something is missing",
         }
     }
 

@@ -5,6 +5,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "commands open the files their arguments name")]
 
+pub mod audit;
 pub mod check;
 pub mod crawl;
 #[cfg(feature = "control")]
@@ -135,6 +136,31 @@ pub enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Check from its crawl log whether a crawl kept its promises to servers
+    ///
+    /// Computes from the times in the log, without the crawler's own arithmetic, for each server,
+    /// host, address and registrable domain: requests, the smallest gap between visits against
+    /// what was owed (delay, delay_factor, Crawl-delay, Retry-After, across restarts), the most
+    /// requests at once, and the most requests a day. Each request is checked against the
+    /// robots.txt that was known when it was sent. Rotated and compressed parts of the log are read
+    /// in order.
+    ///
+    /// Example: sted audit jobs/crawl --format html --out audit.html
+    #[command(after_long_help = audit::HELP)]
+    Audit {
+        /// Job directories, or files of crawl logs
+        #[arg(required = true)]
+        jobs: Vec<PathBuf>,
+        /// The form of the result
+        #[arg(long, value_enum, default_value_t)]
+        format: audit::Format,
+        /// Write the result to this file instead of stdout
+        #[arg(long)]
+        out: Option<PathBuf>,
+        /// The memory that may be used, in MiB; servers beyond it are counted, not audited
+        #[arg(long, default_value_t = 256, value_name = "MIB")]
+        memory: u64,
+    },
     /// A command of the study
     #[command(flatten)]
     Study(study::Command),
@@ -161,6 +187,9 @@ impl Cli {
     pub fn run(&self) -> Result<Exit, Failure> {
         match &self.command {
             Command::Check { conf } => check::run(conf),
+            Command::Audit { jobs, format, out, memory } => {
+                audit::run(jobs, *format, out.as_deref(), memory << 20)
+            }
             Command::Crawl { conf, rebuild, retry_given_up } => {
                 crawl::run(conf, *rebuild, *retry_given_up)
             }

@@ -30,8 +30,9 @@
 //! - `sent`, `ended`: when the request was sent and when its reply ended, in microseconds since
 //!   1970. Within a run they follow the monotonic clock, so they show gaps even if the calendar is
 //!   set.
-//! - `owed`, `rule`: of the first request of a visit, the rest that the server was owed since its
-//!   last visit, in microseconds, and the rule that it follows from
+//! - `began`, `owed`, `rule`: of the first request of a visit, when the connection was opened or
+//!   used again, the rest that the server was owed since its last visit, in microseconds, and the
+//!   rule that it follows from
 //! - `retryAfter`: the wait that a Retry-After field asks for, in microseconds
 //! - `robots`: the line of robots.txt that decided about the URL; 0 if no rule applies
 //! - `rules`, `cut`: the rules of a server whose robots.txt is not in the archive, and whether they
@@ -117,6 +118,8 @@ pub struct Line<'a> {
     pub sent: Option<UnixTime>,
     /// The time at which the reply ended or the connection failed; `None` without a connection.
     pub ended: Option<UnixTime>,
+    /// Of the first request of a visit: when the visit began.
+    pub began: Option<UnixTime>,
     /// Of the first request of a visit: the rest that was owed since the last one, and its rule.
     pub owed: Option<(Duration, &'a str)>,
     /// The wait that a Retry-After field asks for; `None` if there is none.
@@ -242,6 +245,7 @@ impl Line<'_> {
             request: (self.request > 0).then_some(self.request),
             sent: self.sent.map(UnixTime::as_micros),
             ended: self.ended.map(UnixTime::as_micros),
+            began: self.began.map(UnixTime::as_micros),
             owed: self.owed.map(|(owed, _)| micros(owed)),
             rule: self.owed.map(|(_, rule)| rule.into()),
             retry_after: self.retry_after.map(micros),
@@ -289,6 +293,8 @@ pub struct Politeness<'a> {
     pub product: Cow<'a, str>,
     /// Whether robots.txt is obeyed.
     pub obeys_robots: bool,
+    /// The largest number of requests in a visit; 0 means as many as a server allows.
+    pub burst: u32,
     /// The rest after a visit for each of its requests.
     pub delay: u64,
     /// The rest after a visit as a multiple of its duration, in thousandths.
@@ -343,6 +349,9 @@ pub struct Extra<'a> {
     /// The time at which the reply ended or the connection failed, in microseconds since 1970.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<u64>,
+    /// When the visit began, in microseconds since 1970, on its first request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub began: Option<u64>,
     /// The rest that was owed before the first request of a visit, in microseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owed: Option<u64>,

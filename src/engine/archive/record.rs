@@ -10,7 +10,7 @@ use crate::engine::seeds::SEED;
 use crate::engine::settings::Settings;
 use crate::engine::wire::Conn;
 use crate::engine::wire::{Fetch, FinishedFetch, Reply};
-use crate::frontier::ServerId;
+use crate::frontier::{Burst, ServerId};
 use crate::ground::disk::Disk;
 use crate::ground::stats::Stage;
 use crate::ground::time::UnixTime;
@@ -201,6 +201,7 @@ impl Engine {
             0 => String::new(),
             tries => format!("{tries}t"),
         };
+        let first = fetch.first.filter(|_| facts.conn.is_some());
         let annotations = annotations(fetch, facts, &tries);
         let path = hop_path(fetch.item.found_as, fetch.item.hops);
         let line = Line {
@@ -223,7 +224,8 @@ impl Engine {
             request: facts.conn.map_or(0, |_| fetch.request),
             sent: facts.conn.map(|_| self.turn.steady(fetch.sent)),
             ended: facts.conn.map(|_| self.turn.steady(fetch.sent + facts.took)),
-            owed: fetch.owed.filter(|_| facts.conn.is_some()).map(|(rest, by)| (rest, by.name())),
+            began: first.map(|(began, ..)| self.turn.steady(began)),
+            owed: first.map(|(_, rest, by)| (rest, by.name())),
             retry_after: facts.retry_after,
             robots: fetch.robots_line,
             rules: rules.as_ref().map(|(text, is_cut)| (text.as_str(), *is_cut)),
@@ -363,6 +365,10 @@ fn politeness(settings: &Settings, from: UnixTime) -> Politeness<'_> {
         from: from.as_micros(),
         product: settings.identity.product.as_str().into(),
         obeys_robots: settings.robots.obey,
+        burst: match own.burst {
+            Burst::Requests(most) => most,
+            Burst::Server => 0,
+        },
         delay: micros(own.delay),
         delay_factor_milli: own.delay_factor_milli,
         delay_max: micros(own.delay_max),

@@ -30,8 +30,9 @@ pub(in crate::engine) struct Fetch {
     pub(in crate::engine) visit: u32,
     /// The number of the request in its visit, from 1; 0 until the request is written.
     pub(in crate::engine) request: u32,
-    /// Of the first request of a visit, the rest that was owed since the last one.
-    pub(in crate::engine) owed: Option<(Duration, Rule)>,
+    /// Of the first request of a visit: when the visit began, and the rest that was owed since the
+    /// last one.
+    pub(in crate::engine) first: Option<(Instant, Duration, Rule)>,
     /// The line of robots.txt that allows the URL, 0 if no rule applies; `None` if robots.txt was
     /// not consulted.
     pub(in crate::engine) robots_line: Option<u32>,

@@ -161,7 +161,7 @@ impl Engine {
             sent_unix: self.turn.unix(),
             visit: self.backlog.server(id).visits,
             request: 0,
-            owed: None,
+            first: None,
             robots_line: None,
             notes: SmallVec::new(),
             evidence: None,
@@ -192,7 +192,8 @@ impl Engine {
         self.counts.retries += u64::from(fetch.item.tries > 0);
         fetch.request = conn.visit.tally.requests;
         if fetch.request == 1 {
-            fetch.owed = Some(site.owed(slowed));
+            let (owed, rule) = site.owed(slowed);
+            fetch.first = Some((conn.visit.tally.began, owed, rule));
             site.observe_rest(self.turn.at(), &mut self.counts.rest_kept_milli);
         }
         conn.flight.push_back(fetch);

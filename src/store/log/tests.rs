@@ -36,6 +36,7 @@ fn a_line_to_the_byte() {
         request: 2,
         sent: Some(UnixTime::from_micros(1_795_167_529_078_123)),
         ended: Some(UnixTime::from_micros(1_795_167_529_123_123)),
+        began: Some(UnixTime::from_micros(1_795_167_529_077_000)),
         owed: Some((Duration::from_millis(450), "delay-factor")),
         retry_after: Some(Duration::from_secs(120)),
         robots: Some(17),
@@ -53,12 +54,14 @@ fn a_line_to_the_byte() {
         "2026-11-20T09:38:49.123Z   200       1234 http://example.com/a LL http://example.com/ \
          text/html #000 20261120093849078+45 sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ - 3t,lenTrunc \
          {\"run\":1795167520000000,\"line\":9,\"settings\":{\"format\":2,\"from\":0,\
-         \"product\":\"sted\",\"obeysRobots\":false,\"delay\":0,\"delayFactorMilli\":0,\
+         \"product\":\"sted\",\"obeysRobots\":false,\"burst\":0,\"delay\":0,\
+         \"delayFactorMilli\":0,\
          \"delayMax\":0,\"addressVisitsMax\":0,\"addressDelay\":0,\
          \"domainVisitsMax\":0,\"domainDelay\":0},\
          \"warcFilename\":\"sted-20261120093849-00000.warc.gz\",\"warcFileOffset\":512,\
          \"server\":\"http://example.com\",\"visit\":7,\"conn\":3,\"address\":\"192.0.2.7\",\
-         \"request\":2,\"sent\":1795167529078123,\"ended\":1795167529123123,\"owed\":450000,\
+         \"request\":2,\"sent\":1795167529078123,\"ended\":1795167529123123,\
+         \"began\":1795167529077000,\"owed\":450000,\
          \"rule\":\"delay-factor\",\"retryAfter\":120000000,\"robots\":17,\
          \"rules\":\"User-agent: *\\nDisallow: /\\n\",\"cut\":true,\
          \"hops\":1,\"chain\":\"http://example.com/0\",\
@@ -107,6 +110,7 @@ fn lines_are_read_back() {
             request: 1,
             sent: Some(time),
             ended: (number() % 2 == 0).then_some(time),
+            began: (number() % 2 == 0).then_some(time),
             owed: (number() % 2 == 0).then(|| (Duration::from_micros(number()), path)),
             retry_after: None,
             robots: (number() % 2 == 0).then(|| number() as u32),
