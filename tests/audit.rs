@@ -6,7 +6,9 @@ use crate::util::{Run, sted};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::PathBuf;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
 use tempfile::TempDir;
 
 /// A polite crawl of a small lab, in two runs.
@@ -328,6 +330,64 @@ fn tables_have_all_that_was_visited(job: &Job) {
         assert!(html.contains(&format!("<td>{server}<td>")), "{server}");
     }
     assert!(html.contains(": polite</h1>") && !html.contains("class=\"broken\""), "{html}");
+}
+
+/// Writes a log of a polite crawl: 1,000 requests to each server, a second apart.
+fn write_long(path: &Path, lines: u64) {
+    let mut file = BufWriter::new(fs::File::create(path).expect("created"));
+    let servers = (lines / 1_000).max(20);
+    let run = 1_800_000_000_000_000;
+    for number in 0..lines {
+        let (server, visit) = (number % servers, number / servers + 1);
+        let sent = run + visit * 1_100_000 + server * 1_000_000 / servers;
+        let settings = match number {
+            0 => {
+                "\"settings\":{\"format\":2,\"from\":0,\"product\":\"sted\",\"obeysRobots\":true,\
+                 \"burst\":1,\"delay\":1000000,\"delayFactorMilli\":10000,\"delayMax\":300000000,\
+                 \"addressVisitsMax\":4,\"addressDelay\":250000,\"domainVisitsMax\":2,\
+                 \"domainDelay\":0},"
+            }
+            _ => "",
+        };
+        let (status, path, target) = match visit {
+            1 => (404, "P", "/robots.txt".to_owned()),
+            _ => (200, "L", format!("/section/page-{visit}.html?id={number}")),
+        };
+        let (origin, owed) =
+            (format!("http://host-{server}.example"), (visit - 1).min(1) * 1_000_000);
+        writeln!(
+            file,
+            "2027-01-15T08:00:00.000Z   {status}      16384 {origin}{target} {path} {origin}/ \
+             text/html #000 - sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ - - \
+             {{\"run\":{run},\"line\":{},{settings}\
+             \"warcFilename\":\"sted-20270115080000-00000.warc.gz\",\
+             \"warcFileOffset\":{number},\
+             \"server\":\"{origin}\",\"visit\":{visit},\"conn\":{number},\
+             \"address\":\"10.{}.{}.{}\",\"request\":1,\"sent\":{sent},\"ended\":{},\
+             \"began\":{sent},\"owed\":{owed},\"rule\":\"delay\",\"robots\":0,\"hops\":0}}",
+            number + 1,
+            server >> 16,
+            server >> 8 & 255,
+            server & 255,
+            sent + 20_000,
+        )
+        .expect("written");
+    }
+}
+
+/// A long log is audited in one pass. LINES sets its length, and prints the time.
+#[test]
+fn a_long_log_is_audited() {
+    let lines = std::env::var("LINES").ok().and_then(|lines| lines.parse().ok());
+    let folder = tempfile::tempdir().expect("a folder");
+    write_long(&folder.path().join("crawl.log"), lines.unwrap_or(30_000));
+    let begun = Instant::now();
+    let path = folder.path().to_str().expect("UTF-8");
+    let run = Run::of(sted(&["audit", path]).output().expect("it starts"));
+    assert_eq!(run.code, Some(0), "{}", run.out);
+    if let Some(lines) = lines {
+        println!("{lines} lines: {:.2} s", begun.elapsed().as_secs_f64());
+    }
 }
 
 #[test]

@@ -32,7 +32,7 @@ pub(super) struct Event {
 }
 
 /// The number of events that are held to be sorted.
-const HELD_MAX: usize = 1 << 19;
+const HELD_MAX: usize = 1 << 18;
 
 /// A buffer that sorts events by time.
 #[derive(Debug, Default)]
