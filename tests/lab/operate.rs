@@ -8,7 +8,7 @@ use super::crawl::{Crawl, What};
 use super::none;
 use super::polite::Watch;
 use super::stand::{Stand, signal};
-use crate::util::run;
+use crate::util::{run, sted};
 use std::collections::BTreeSet;
 use std::fs;
 use std::thread;
@@ -168,6 +168,12 @@ fn operate(scale: &Scale) {
     let (short, rests) = watch.short_rests();
     none(&short);
     assert!(rests > 100, "{rests} rests were looked at");
+
+    let audit = sted(&["audit", crawl.job().to_str().expect("UTF-8")]).output().expect("starts");
+    let verdict = String::from_utf8_lossy(&audit.stdout).into_owned();
+    assert_eq!(audit.status.code(), Some(0), "{verdict}");
+    assert!(verdict.contains("polite"), "{verdict}");
+    eprintln!("{times:?}\n{verdict}");
 }
 
 /// Compares the lab's log with the operator's commands.
