@@ -51,7 +51,7 @@ fn stop(child: Child, job: &str) -> Run {
 }
 
 /// Writes the configuration of a crawl that doesn't end by itself during a test.
-fn long(folder: &Path) -> String {
+pub(crate) fn long(folder: &Path) -> String {
     let conf = write_conf(folder, "");
     let text = fs::read_to_string(&conf).expect("it was written");
     fs::write(&conf, text.replace("pages = 4000", "pages = 100000")).expect("writable");

@@ -15,6 +15,8 @@ mod trials;
 mod util;
 
 // Tests that need the study: its webs, its simulator, its commands.
+#[cfg(all(feature = "study", feature = "control"))]
+mod admin;
 #[cfg(feature = "study")]
 mod audit;
 #[cfg(feature = "study")]

@@ -9,7 +9,7 @@ use super::missing::Missing;
 use super::progress::Progress;
 use super::reload::FileReloader;
 use super::summary::Summary;
-use super::{Exit, Failure, inputs, load, settings, study};
+use super::{Exit, Failure, admin, inputs, load, settings, study};
 use crate::conf::{Conf, Flag, Key};
 use crate::engine::contract::StopReason;
 use crate::engine::{self, Earlier, Engine};
@@ -62,9 +62,11 @@ pub fn run(path: &Path, rebuild: bool, retry_given_up: bool) -> Result<Exit, Fai
     settings.rating.table = table;
     write_whole(&directory, "conf.toml", &effective)?;
     let progress = Progress::new(&conf);
-    let mut world = os::World::new(&settings::world(&conf, progress.period()))
-        .map_err(|error| Failure::new(Exit::System, error))?;
-    listen(&mut world, &lock, FileReloader::new(path, read, conf.clone(), key));
+    let (admin, board) = admin::admin(&conf).unzip();
+    let period = progress.period().min(admin::period(board.as_ref()));
+    let world = os::World::new(&settings::world(&conf, period));
+    let mut world = world.map_err(|error| Failure::new(Exit::System, error))?;
+    listen(&mut world, &lock, FileReloader::new(path, read, conf.clone(), key), admin)?;
     let before = began.elapsed();
     let now = world.now();
     let meter = Meter::new(signal::tick);
@@ -74,13 +76,14 @@ pub fn run(path: &Path, rebuild: bool, retry_given_up: bool) -> Result<Exit, Fai
     if retry_given_up {
         engine.revive();
     }
+    let mut publisher = admin::Publisher::new(board, &engine);
     let mut summary = Summary::default();
-    world
-        .run(&mut engine, &mut |view| {
-            progress.show(&view);
-            summary = Summary::of(&view);
-        })
-        .map_err(|error| Failure::new(Exit::System, error))?;
+    let ran = world.run(&mut engine, &mut |view| {
+        progress.show(&view);
+        publisher.publish(&view);
+        summary = Summary::of(&view);
+    });
+    ran.map_err(|error| Failure::new(Exit::System, error))?;
     progress.clear();
     summary.complete(before, &engine);
     inputs::warn_of_table(&conf, engine.rating());
@@ -134,13 +137,25 @@ fn take_job(directory: &Path) -> Result<Lock, Failure> {
     Ok(lock)
 }
 
-/// Opens the control socket. A crawl can do without it.
-fn listen(world: &mut os::World, lock: &Lock, reloader: FileReloader) {
-    if let Err(error) = world.listen(lock, Box::new(reloader)) {
-        log::warn!(
-            "there is no control socket, so `sted ctl` and `sted status` don't work: {error}"
-        );
+/// Opens the admin listener if it is configured, and the control socket. A crawl can do without
+/// the socket.
+fn listen(
+    world: &mut os::World,
+    lock: &Lock,
+    reloader: FileReloader,
+    admin: Option<os::Admin>,
+) -> Result<(), Failure> {
+    if let Some(admin) = admin {
+        let at = admin.listen.map_or_else(|| "admin.textfile".to_owned(), |at| at.to_string());
+        world.admin(admin).map_err(|error| {
+            let text = format!("[admin]: {at}: {error}; choose another port, or port 0 for any");
+            Failure::new(Exit::System, text)
+        })?;
     }
+    if let Err(error) = world.listen(lock, Box::new(reloader)) {
+        log::warn!("`sted ctl`, `sted status` and the admin page don't work: {error}");
+    }
+    Ok(())
 }
 
 /// Converts the error of locking a job to a failure with an exit code.

@@ -5,6 +5,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "commands open the files their arguments name")]
 
+mod admin;
 pub mod audit;
 pub mod check;
 pub mod crawl;

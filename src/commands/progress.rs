@@ -4,9 +4,10 @@
 use super::show::{COLUMNS, clip, count, rate, short};
 use crate::conf::Conf;
 use crate::engine::status::{State, Status};
+use crate::ground::time::Instant;
 use crate::os::{Usage, View, console, signal};
 use indicatif::{HumanBytes, ProgressBar, ProgressStyle};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::time::Duration;
 
 /// Shows progress on stderr.
@@ -15,8 +16,10 @@ pub(super) struct Progress {
     /// The line that is updated; `None` if stderr is not a terminal or only errors are shown.
     line: Option<ProgressBar>,
     period: Duration,
-    /// The CPU time at the last call of [`Self::show`].
+    /// The CPU time when progress was shown last.
     usage: RefCell<Usage>,
+    /// When progress is shown next.
+    due: Cell<Instant>,
 }
 
 /// The time between two updates of the line on a terminal.
@@ -31,16 +34,21 @@ impl Progress {
                 ProgressBar::new_spinner().with_style(style.expect("the template is valid"))
             });
         let period = if line.is_some() { LOOK } else { conf.report.progress_period };
-        Self { line, period, usage: RefCell::default() }
+        Self { line, period, usage: RefCell::default(), due: Cell::default() }
     }
 
-    /// Returns how often [`Self::show`] should be called.
+    /// Returns how often [`Self::show`] should be called at least.
     pub(super) fn period(&self) -> Duration {
         self.period
     }
 
-    /// Shows the present progress of the crawl.
+    /// Shows the present progress of the crawl if a period has passed since it was shown last, and
+    /// at its end.
     pub(super) fn show(&self, view: &View<'_>) {
+        if view.now.at < self.due.get() && !view.engine.is_finished() {
+            return;
+        }
+        self.due.set(view.now.at + self.period);
         let text = self.text(view);
         match &self.line {
             Some(line) => {

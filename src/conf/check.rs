@@ -37,6 +37,7 @@ pub(super) fn clashes(conf: &Conf, named: [bool; 2]) -> Vec<Clash> {
     rests(conf, &mut clash);
     times(conf, &mut clash);
     sizes(conf, &mut clash);
+    admin(conf, &mut clash);
     clashes
 }
 
@@ -129,6 +130,23 @@ fn identity(conf: &Conf, clash: &mut Reporter<'_>) {
         !has_contact,
         &["identity.user_agent", "identity.contact"],
         &format!("does not contain the contact {:?}; add it, or set from to it", identity.contact),
+    );
+}
+
+/// Checks that only who may see the crawl can reach its admin page.
+fn admin(conf: &Conf, clash: &mut Reporter<'_>) {
+    let admin = &conf.admin;
+    let is_open = admin.listen.is_some_and(|listen| !listen.ip().to_canonical().is_loopback());
+    clash(
+        is_open && !admin.addresses,
+        &["admin.listen", "admin.addresses"],
+        "other machines could read what is crawled, without a password; listen on 127.0.0.1 and \
+         reach it through a tunnel or a proxy, or write addresses = \"any\"",
+    );
+    clash(
+        admin.listen.is_none() && !admin.hosts.is_empty(),
+        &["admin.hosts", "admin.listen"],
+        "has no effect without a listener; write listen = \"127.0.0.1:9600\", or remove this key",
     );
 }
 

@@ -27,7 +27,7 @@ pub use compare::{Change, Value, Variant};
 pub use hostile::Hostile;
 pub use mistake::{Mistake, Mistakes};
 pub use sections::{
-    Allowance, Burst, Compare, Connections, DiskFull, DiskSpace, Events, Fetch, HostsFile,
+    Admin, Allowance, Burst, Compare, Connections, DiskFull, DiskSpace, Events, Fetch, HostsFile,
     Identity, Job, Lab, Limits, Links, Memory, Names, Over, Pipeline, Policy, Politeness, Preset,
     Profile, Qualities, Report, Retries, Schedule, Scheme, Scope, Sim, Site, Source, State, Store,
     Tls, UrlKey, Web, Worth,
@@ -84,6 +84,8 @@ pub struct Conf {
     pub disk: DiskSpace,
     /// The section `[report]`: what is reported while the crawl runs.
     pub report: Report,
+    /// The section `[admin]`: where programs and browsers read the state of the crawl.
+    pub admin: Admin,
     /// The section `[lab]`; `None` if the real web is crawled.
     pub lab: Option<Lab>,
     /// The section `[web]`.

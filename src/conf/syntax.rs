@@ -196,6 +196,16 @@ pub(super) fn server(text: &str) -> Result<SocketAddr, String> {
     })
 }
 
+/// Parses the address and port of a listener. Port 0 is any free one.
+pub(super) fn listener(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| {
+        format!(
+            "{text:?} is not an address with a port; write it like \"127.0.0.1:9600\" or \
+             \"[::1]:9600\""
+        )
+    })
+}
+
 /// Checks one segment of a URL's path: the text between two slashes.
 pub(super) fn segment(text: &str) -> Result<(), String> {
     let fits = |byte: u8| byte.is_ascii_graphic() && !b"/?#\"".contains(&byte);

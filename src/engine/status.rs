@@ -76,6 +76,19 @@ pub enum State {
     Resting,
 }
 
+impl State {
+    /// All states, in order of declaration.
+    pub const ALL: [Self; 7] = [
+        Self::Crawling,
+        Self::Stopping,
+        Self::DiskFull,
+        Self::ReadingBack,
+        Self::Paused,
+        Self::Outage,
+        Self::Resting,
+    ];
+}
+
 /// What is left until a limit of the configuration ends the crawl; `None` without such a limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LimitsLeft {

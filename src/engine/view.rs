@@ -52,6 +52,11 @@ impl Engine {
         self.wire.held_bytes()
     }
 
+    /// Returns the memory of the seen test, in bytes, without its cache.
+    pub fn seen_bytes(&self) -> usize {
+        self.admission.seen().memory_bytes()
+    }
+
     /// Returns when the first request of this run was written, or `None` if none was yet.
     pub fn first_request(&self) -> Option<Instant> {
         self.wire.first_request()

@@ -6,12 +6,15 @@
 //! reply to a command is sent when the command would survive a crash.
 //!
 //! The thread and the loop share a mailbox, and a channel for each request. If the thread fails,
-//! the crawl goes on without it.
+//! the crawl goes on without it. The same thread serves the admin listener (`admin`), which asks
+//! the loop nothing.
 
+pub(super) mod admin;
 pub mod client;
 mod request;
 mod routes;
 mod server;
+mod site;
 mod socket;
 
 use super::Reloader;
@@ -45,24 +48,30 @@ pub(super) struct Control {
 }
 
 impl Control {
-    /// Creates the socket in the directory of the locked job, and starts the side thread.
+    /// Creates the socket in the directory of the locked job, and starts the side thread, which
+    /// serves `admin`, too. If the socket can't be created, there is none.
     ///
     /// # Errors
-    /// The system refuses the socket or the thread.
+    /// The system refuses the thread.
     pub(super) fn open(
         lock: &Lock,
         waker: Arc<mio::Waker>,
         reloader: Box<dyn Reloader>,
+        admin: Option<admin::Bound>,
     ) -> io::Result<Self> {
         let root = lock.root().try_clone()?;
-        let listener = socket::listen(&root)?;
+        let listener = socket::listen(&root).inspect_err(|error| {
+            log::warn!(
+                "there is no control socket, so `sted ctl` and `sted status` don't work: {error}"
+            );
+        });
         let mailbox = Arc::new(Mailbox::new(waker));
         let (end, ended) = oneshot::channel();
-        let desk = Arc::new(Desk::new(Arc::clone(&mailbox), reloader));
+        let desk = Desk::new(Arc::clone(&mailbox), reloader);
+        let sites = server::Sites { socket: listener.ok().map(|socket| (socket, desk)), admin };
         let name = String::from("sted-control");
-        let thread = thread::Builder::new()
-            .name(name)
-            .spawn(move || server::serve(listener, &desk, ended))?;
+        let thread =
+            thread::Builder::new().name(name).spawn(move || server::serve(sites, ended))?;
         Ok(Self {
             root,
             mailbox,

@@ -10,6 +10,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "the world that reads the clocks")]
 
+mod admin;
 pub mod console;
 #[cfg(feature = "control")]
 pub mod control;
@@ -22,6 +23,8 @@ pub mod tls;
 mod turns;
 mod usage;
 pub mod work;
+
+pub use admin::{Admin, METRICS, Page, Pages};
 
 use crate::engine::Engine;
 use crate::engine::contract::{Action, Reload, StopReason};
@@ -103,6 +106,8 @@ pub struct World {
     waker: Arc<Waker>,
     #[cfg(feature = "control")]
     control: Option<control::Control>,
+    #[cfg(feature = "control")]
+    admin: Option<control::admin::Bound>,
 }
 
 /// Reads the configuration of a running crawl again. A side thread calls it.
@@ -165,20 +170,45 @@ impl World {
             waker,
             #[cfg(feature = "control")]
             control: None,
+            #[cfg(feature = "control")]
+            admin: None,
         })
     }
 
-    /// Opens the control socket of the job that `lock` locks. `reloader` reads the configuration
-    /// when an operator asks for it. A binary built without the feature `control` does nothing.
+    /// Binds the admin listener. [`Self::listen`] begins to serve it.
     ///
     /// # Errors
-    /// The system refuses the socket.
+    /// The address can't be bound, or the program was built without the feature `control`.
+    #[cfg_attr(
+        not(feature = "control"),
+        expect(clippy::unused_self, clippy::needless_pass_by_ref_mut)
+    )]
+    pub fn admin(&mut self, admin: Admin) -> io::Result<()> {
+        #[cfg(feature = "control")]
+        {
+            self.admin = Some(control::admin::Bound::bind(admin)?);
+            Ok(())
+        }
+        #[cfg(not(feature = "control"))]
+        {
+            drop(admin);
+            Err(io::Error::other("this program was built without the feature `control`"))
+        }
+    }
+
+    /// Opens the control socket of the job that `lock` locks, and serves the admin listener if
+    /// there is one. `reloader` reads the configuration when an operator asks for it. A binary
+    /// built without the feature `control` does nothing.
+    ///
+    /// # Errors
+    /// The system refuses the side thread.
     #[cfg_attr(not(feature = "control"), expect(unused_variables))]
     pub fn listen(&mut self, lock: &disk::Lock, reloader: Box<dyn Reloader>) -> io::Result<()> {
         #[cfg(feature = "control")]
         {
             let waker = Arc::clone(&self.waker);
-            self.control = Some(control::Control::open(lock, waker, reloader)?);
+            let admin = self.admin.take();
+            self.control = Some(control::Control::open(lock, waker, reloader, admin)?);
         }
         Ok(())
     }

@@ -39,6 +39,7 @@ mod job;
 mod log;
 pub mod lookup;
 mod mark;
+mod memory;
 mod merge;
 mod round;
 mod sort;
@@ -365,24 +366,15 @@ impl Seen {
         // until the table is converted have one. The rest is for jobs (the keys of a bucket in two
         // orders), and for the overhead of the allocator.
         let share = self.settings.memory_bytes / 32;
-        let (known_bytes, most) = match &self.known {
-            Known::Memory(memory) => {
-                let log_bytes = memory.log.as_ref().map_or(0, Log::waiting_bytes);
-                (memory.table.bytes() + log_bytes, 29 * share)
-            }
-            Known::Moving { table, .. } => (table.bytes(), 29 * share),
-            Known::Disk(_) => (0, 26 * share),
+        let most = match &self.known {
+            Known::Memory(_) | Known::Moving { .. } => 29 * share,
+            Known::Disk(_) => 26 * share,
         };
-        let batch_bytes = self.batch.as_ref().map_or(0, Batch::memory_bytes);
         let log_bytes = self.batch.as_ref().map_or(0, |batch| batch.log.waiting_bytes());
-        let round_bytes = self
-            .round
-            .as_ref()
-            .map_or(0, |round| round.keys() * ENTRY_BYTES + round.log.waiting_bytes());
         // If the log can't be written as fast as it grows, offers are held back early, because its
         // memory grows by reallocation.
         let is_late = log_bytes > (2 * share).max(OVERLOAD_BYTES_MIN);
-        is_late || known_bytes + batch_bytes + round_bytes > most.max(OVERLOAD_BYTES_MIN)
+        is_late || self.memory_bytes() > most.max(OVERLOAD_BYTES_MIN)
     }
 
     /// Returns whether a job is running; a look-up may wait for it.

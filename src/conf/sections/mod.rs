@@ -6,6 +6,7 @@
 //! The help's first paragraph says what the key does; the second, after an empty line, what goes
 //! wrong at both ends of its range. The order is the URL's journey.
 
+mod admin;
 mod archive;
 mod fetch;
 mod order;
@@ -13,6 +14,7 @@ mod study;
 mod target;
 mod web;
 
+pub use admin::Admin;
 pub use archive::{DiskFull, DiskSpace, Memory, Report, State, Store};
 pub use fetch::{Connections, Fetch, HostsFile, Links, Names, Pipeline, Tls};
 pub use order::{Politeness, Qualities, Retries, Schedule};
@@ -99,6 +101,7 @@ pub(super) fn walk(conf: &mut Conf, walk: &mut Walk<'_>) {
     conf.state.walk(walk);
     conf.disk.walk(walk);
     conf.report.walk(walk);
+    conf.admin.walk(walk);
     let lab = walk.optional("lab", &mut conf.lab);
     let has_lab = lab.is_some();
     if let Some(lab) = lab {

@@ -56,6 +56,17 @@ impl Histogram {
         self.count
     }
 
+    /// Returns the sum of the values.
+    pub fn sum(&self) -> u64 {
+        self.sum
+    }
+
+    /// Returns the number of values below `1 << bits`. It is exact, because a bucket ends there.
+    pub fn count_below(&self, bits: u32) -> u64 {
+        let end = if bits < 64 { bucket_of(1 << bits) } else { BUCKETS };
+        self.counts[..end].iter().sum()
+    }
+
     /// Returns the largest value counted; 0 if there is none.
     pub fn max(&self) -> u64 {
         self.max
@@ -136,7 +147,12 @@ mod tests {
         let median = histogram.quantile(0.5);
         assert!((500..=640).contains(&median), "{median}");
         assert_eq!(histogram.quantile(1.0), 1_000);
-        assert_eq!(histogram.mean(), 500.5);
+        assert_eq!((histogram.mean(), histogram.sum()), (500.5, 500_500));
+        for (bits, below) in
+            [(0, 0), (1, 1), (3, 7), (9, 511), (10, 1_000), (63, 1_000), (64, 1_000)]
+        {
+            assert_eq!(histogram.count_below(bits), below, "below 2^{bits}");
+        }
         assert_eq!(Histogram::default().quantile(0.99), 0);
         let before = histogram.clone();
         (1..=10).for_each(|value| histogram.add(value * 10));

@@ -40,7 +40,8 @@ pub(super) struct Peer {
     pub(super) is_allowed: bool,
 }
 
-type Page = Response<Full<Bytes>>;
+/// A reply.
+pub(super) type Page = Response<Full<Bytes>>;
 
 /// Answers a request.
 pub(super) async fn answer(request: hyper::Request<Incoming>, peer: &Peer, desk: &Desk) -> Page {
