@@ -320,7 +320,7 @@ fn finish(engine: &Engine, missing: &Missing) -> Result<Exit, Failure> {
         (Some(StopReason::Pages | StopReason::Bytes), _) => Exit::Budget,
         (Some(StopReason::Time), _) => Exit::Time,
         (Some(StopReason::Outage), _) => Exit::NotWhole,
-        (Some(StopReason::FatalError), _) => Exit::Disk,
+        (Some(StopReason::FatalError | StopReason::LowDisk), _) => Exit::Disk,
         (Some(StopReason::Finished), _) if missing.is_any() => Exit::NotWhole,
         (Some(StopReason::Finished) | None, _) => Exit::Finished,
     })

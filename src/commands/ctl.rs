@@ -7,7 +7,7 @@ use super::inputs::SEEDS_BYTES_MAX;
 use super::job::directory;
 use super::{Exit, Failure};
 use crate::conf::duration;
-use crate::engine::command::{Command, Target};
+use crate::engine::command::{Command, SEEDS_MAX, Target};
 use crate::os::control::client::{self, Error, Reply};
 use crate::os::input;
 use clap::Subcommand;
@@ -165,7 +165,12 @@ fn commands(verb: &Verb) -> Result<Vec<Command>, Failure> {
         Verb::Slow { host, delay } => {
             let delay_ms = delay.as_micros().div_ceil(1_000);
             let delay_ms = u64::try_from(delay_ms).unwrap_or(u64::MAX);
-            Command::Slow { host: host.to_ascii_lowercase(), delay_ms }
+            // The parser of targets knows the canonical form; what is no host the crawl refuses.
+            let host = match format!("host:{host}").parse() {
+                Ok(Target::Host(name)) => name,
+                _ => host.clone(),
+            };
+            Command::Slow { host, delay_ms }
         }
         Verb::Seeds { seeds } => return Ok(batches(&lines(seeds)?)),
         Verb::Revive => Command::Revive,
@@ -218,7 +223,8 @@ fn batches(seeds: &[String]) -> Vec<Command> {
     let mut bytes = usize::MAX;
     for seed in seeds {
         bytes = bytes.saturating_add(seed.len() + 8);
-        if bytes > SEEDS_BYTES {
+        let is_full = batches.last().is_some_and(|batch| batch.len() >= SEEDS_MAX);
+        if bytes > SEEDS_BYTES || is_full {
             batches.push(Vec::new());
             bytes = seed.len() + 8;
         }

@@ -36,8 +36,8 @@ pub enum Command {
         /// What was paused.
         target: Target,
     },
-    /// Request nothing from the target. Its queued URLs get the outcome `blocked`, and so do URLs
-    /// that are discovered later.
+    /// Request nothing from the target. Its URLs get the outcome `blocked` when they would be
+    /// requested, and so do URLs that are discovered later.
     Block {
         /// What is blocked; not `all`.
         target: Target,
@@ -55,7 +55,8 @@ pub enum Command {
         /// The rest after each request, in milliseconds; 0 ends the command's effect.
         delay_ms: u64,
     },
-    /// Queue these URLs as seeds, and extend the scope to them as if they had been configured.
+    /// Queue these URLs as seeds, at most [`SEEDS_MAX`], and extend the scope to them as if they
+    /// had been configured.
     AddSeeds {
         /// The URLs.
         seeds: Vec<String>,
@@ -76,6 +77,9 @@ pub enum Command {
     /// End the crawl as a signal does: replies in progress may finish; then it can be resumed.
     Stop,
 }
+
+/// The most seeds that one command adds, so that no turn becomes long.
+pub const SEEDS_MAX: usize = 1_000;
 
 /// A command with the name of the operator who gave it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -207,6 +207,7 @@ impl Engine {
         outcome: Outcome,
     ) {
         let hopeful = outcome != Outcome::Local;
+        untried.retain(|address| !self.forbids_request(id, *address));
         if hopeful && !untried.is_empty() && !self.is_stopping() {
             let next = untried.remove(0);
             return self.connect(id, next, untried, Some(outcome));

@@ -259,6 +259,8 @@ pub enum StopReason {
     Interrupted,
     /// No server could be reached for too long.
     Outage,
+    /// The disk has less free space than the crawl leaves to others.
+    LowDisk,
     /// The archive or the state can't be written or read; the disk is full, for example.
     FatalError,
 }
@@ -273,6 +275,7 @@ impl StopReason {
             Self::Time => "budget of time reached",
             Self::Interrupted => "interrupted",
             Self::Outage => "no server could be reached",
+            Self::LowDisk => "stopped before the disk was full (disk.free_min)",
             Self::FatalError => "stopped by a fatal error",
         }
     }

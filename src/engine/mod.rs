@@ -213,12 +213,16 @@ impl Engine {
     /// Queues a URL that the operator gives. A URL that was seen before is ignored.
     pub fn seed(&mut self, now: Now, seed: &Seed) {
         self.turn.set_time(now);
-        let url = seed.url.view();
+        self.offer_seed(seed.url.view());
+        self.queue_seeds();
+    }
+
+    /// Offers a seed to the seen test. If it is new, it is queued later.
+    fn offer_seed(&mut self, url: UrlRef<'_>) {
         let fingerprint = self.admission.key_of(url, &mut Vec::new());
         let mut entry = Vec::new();
         Discovery { letter: seeds::SEED, hops: 0, depth: 0 }.encode(url.as_str(), "", &mut entry);
         self.admission.seen_mut().offer(fingerprint, &entry);
-        self.queue_seeds();
     }
 
     /// Reports the answer to [`Action::Resolve`].

@@ -68,6 +68,7 @@ impl Engine {
         }
         self.archive.announce_settings(self.turn.steady(self.turn.at()));
         self.admission.set_scope(scope, self.visits.orders().seeds());
+        self.reconsider_paused();
         reply
     }
 }

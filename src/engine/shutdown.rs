@@ -114,6 +114,7 @@ impl Engine {
         self.shutdown.stage = Stage::Stopping(self.turn.at() + self.shutdown.grace);
         self.shutdown.reason = Some(reason);
         log::info!("the crawl ends: {}", reason.text());
+        self.storage.end_pause_at(self.turn.at());
         self.stop_rereading();
         self.close_idle();
     }

@@ -11,6 +11,7 @@
 //! Cost: none in addition to that of the disk.
 
 use super::Engine;
+use super::contract::StopReason;
 use crate::ground::disk::Disk;
 use crate::ground::time::Instant;
 use crate::ground::{disk, frame};
@@ -121,6 +122,13 @@ impl Storage {
         self.pause.is_some()
     }
 
+    /// Makes writing to a full disk be tried again at once, since the crawl ends.
+    pub(super) fn end_pause_at(&mut self, now: Instant) {
+        if let Some(pause) = &mut self.pause {
+            pause.until = now;
+        }
+    }
+
     /// Returns whether the disk can be written to: it is not full, and there was no fatal error.
     pub(super) fn is_usable(&self) -> bool {
         self.pause.is_none() && self.fatal.is_none()
@@ -149,18 +157,25 @@ impl Engine {
         let error = error.into();
         let wait = self.settings.state.full_wait.filter(|_| error.is_full());
         let Some(wait) = wait.filter(|_| !self.shutdown.is_closing()) else {
+            if let FatalError::Low { .. } = error {
+                // There is space for an orderly end.
+                log::error!("{error}");
+                return self.begin_stop(StopReason::LowDisk);
+            }
             return self.storage.fail(error);
         };
         let now = self.turn.at();
         if !self.storage.is_paused() {
             self.counts.disk_full += 1;
             log::error!(
-                "{error}; the crawl pauses and tries to write every {wait:?} \
+                "{error}; the crawl pauses and tries again every {wait:?} \
                  (disk.full = \"stop\" ends it instead)"
             );
         }
         let since = self.storage.pause.map_or(now, |pause| pause.since);
-        self.storage.pause = Some(Pause { since, until: now + wait });
+        // Other failures during a pause don't postpone its end.
+        let planned = self.storage.pause.map(|pause| pause.until).filter(|until| *until > now);
+        self.storage.pause = Some(Pause { since, until: planned.unwrap_or(now + wait) });
     }
 
     /// Returns the value of an operation on the disk. If it failed, handles the error and returns
@@ -176,7 +191,9 @@ impl Engine {
         if self.turn.at() < until {
             return;
         }
-        match self.measure_space().and_then(|()| self.write_waiting()) {
+        // A crawl that ends may use the space that it leaves to others: it needs little.
+        let space = if self.is_stopping() { Ok(()) } else { self.measure_space() };
+        match space.and_then(|()| self.write_waiting()) {
             Ok(()) => {
                 self.storage.pause = None;
                 let paused = self.turn.at().since(since);
@@ -201,9 +218,14 @@ impl Engine {
 
     fn measure_space(&mut self) -> Result<(), FatalError> {
         let free_min = self.settings.state.free_min;
-        match self.storage.disk().free()? {
-            Some(free) if free < free_min => Err(FatalError::Low { free, free_min }),
-            _ => Ok(()),
+        match self.storage.disk().free() {
+            Ok(Some(free)) if free < free_min => Err(FatalError::Low { free, free_min }),
+            Ok(_) => Ok(()),
+            Err(error) => {
+                log::warn!("{error}: disk.free_min has no effect");
+                self.storage.measured_next = Instant::FAR;
+                Ok(())
+            }
         }
     }
 

@@ -262,7 +262,7 @@ impl Disk for OsDisk {
     }
 
     fn free(&mut self) -> Result<Option<u64>, Error> {
-        self.shared.root.free().map(Some).map_err(|source| Error::new("measure", ".", source))
+        self.shared.root.free().map_err(|source| Error::new("measure the space of", ".", source))
     }
 
     fn handle(&self) -> Box<dyn Disk> {

@@ -88,6 +88,8 @@ impl Plan {
         engine.state.period = Duration::from_secs(draw.pick(&[1, 10, 120]));
         let full_wait = Duration::from_millis(draw.pick(&[1, 2_000]));
         engine.state.full_wait = if draw.one_in(3) { None } else { Some(full_wait) };
+        // Added later, with its own draw: seeds that failed once stay the same.
+        engine.state.free_min = Random(seed ^ 0x6672_6565).pick(&[0, 0, 0, 30_000]);
         let store = &mut engine.store;
         store.sync_period = Duration::from_millis(draw.pick(&[50, 1_000, 10_000]));
         store.file_bytes_max = draw.pick(&[1 << 20, 1 << 30]);

@@ -382,7 +382,9 @@ impl Stand<'_> {
             (Ran::Died, _) => Some(Ended::Killed),
             (Ran::ToEnd, _) if engine.fatal_error().is_some() => Some(Ended::Troubled),
             (Ran::ToEnd, Some(StopReason::Finished)) => Some(Ended::Finished),
-            (Ran::ToEnd, Some(StopReason::Interrupted)) => Some(Ended::Stopped),
+            (Ran::ToEnd, Some(StopReason::Interrupted | StopReason::LowDisk)) => {
+                Some(Ended::Stopped)
+            }
             (Ran::ToEnd, other) => {
                 return Err(format!("it has ended for another reason: {other:?}"));
             }

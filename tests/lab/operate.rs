@@ -22,6 +22,7 @@ const IN_FLIGHT: Duration = Duration::from_millis(150);
 struct Scale {
     hosts: u32,
     seeds: u32,
+    pages_per_host: u32,
     /// The section `[politeness]`.
     politeness: &'static str,
     /// The delay of the slowed host.
@@ -37,6 +38,7 @@ fn each_command_holds_from_the_next_request_on() {
     operate(&Scale {
         hosts: 90,
         seeds: 60,
+        pages_per_host: 40,
         politeness: "delay = \"300ms\"\ndelay_factor = 2\ndelay_max = \"1s\"\n\
                      crawl_delay_max = \"1s\"\ndomain_delay = \"0s\"\naddress_delay = \"0s\"\n",
         slowed: Duration::from_millis(1_500),
@@ -52,6 +54,7 @@ fn three_thousand_hosts_at_polite_defaults() {
     operate(&Scale {
         hosts: 3_000,
         seeds: 2_000,
+        pages_per_host: 400,
         politeness: "",
         slowed: Duration::from_secs(12),
         watched: Duration::from_secs(60),
@@ -102,7 +105,7 @@ robots_delay_share = 0.05
 crawl_delay = "1s"
 hostile = ["early-close"]
 "#,
-        hosts * 40
+        hosts * scale.pages_per_host
     )
 }
 

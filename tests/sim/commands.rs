@@ -1,6 +1,7 @@
 //! What single commands do: each to a crawl of a synthetic web. The sweep of drawn commands is in
 //! `crash`.
 
+use super::outage::{outage, plan};
 use super::stand::{Plan, outcomes_of};
 use super::varied;
 use std::sync::Arc;
@@ -11,6 +12,7 @@ use sted::ground::stats::{Meter, still};
 use sted::ground::time::Instant;
 use sted::store::log;
 use sted::study::sim::disk::MemoryDisk;
+use sted::study::sim::settings::{Affected, Away};
 use sted::study::sim::{View, World};
 use sted::study::web::Web;
 use sted::url::scope::Scope;
@@ -31,7 +33,10 @@ impl Operated {
     }
 
     fn with(lines: &[&str]) -> Self {
-        let plan = Plan::new(varied(5)).with(&["connections.open_max = 4"]).with(lines);
+        Self::of(&Plan::new(varied(5)).with(&["connections.open_max = 4"]).with(lines))
+    }
+
+    fn of(plan: &Plan) -> Self {
         let (web, seeds, settings) = plan.parts();
         let world = World::of_web(Arc::clone(&web), plan.world.clone());
         let disk = MemoryDisk::new();
@@ -218,4 +223,54 @@ fn added_seeds_are_crawled() {
     assert_eq!(crawl.requests().len(), all, "every host was added");
     let bad = Command::AddSeeds { seeds: vec!["http://a.test/".into(), "ftp://b.test/".into()] };
     assert!(matches!(crawl.give(bad), Reply::Refused(_)));
+}
+
+/// A block reaches URLs of a paused prefix, so that the crawl can end.
+#[test]
+fn a_block_reaches_paused_urls() {
+    let mut crawl = Operated::new();
+    crawl.until(100);
+    let prefix = format!("http://{}/s0/", crawl.largest());
+    let target: Target = prefix.parse().expect("a URL");
+    crawl.order(Command::Pause { target: target.clone() });
+    crawl.run_for(100_000);
+    assert!(crawl.engine.counts().shelved > 0 && !crawl.engine.is_finished());
+    crawl.order(Command::Block { target });
+    crawl.finish();
+    let log = crawl.disk.read("crawl.log").expect("there is one");
+    let blocked = outcomes_of(&log).into_iter().filter(|(_, outcome)| outcome == "blocked");
+    assert!(blocked.count() > 0);
+}
+
+/// A host that was slowed by mistake goes on at once when that is taken back.
+#[test]
+fn a_host_that_is_no_longer_slowed_goes_on() {
+    let mut crawl = Operated::new();
+    crawl.until(100);
+    let host = crawl.largest();
+    let slow = |delay_ms| Command::Slow { host: host.clone(), delay_ms };
+    crawl.order(slow(10 * 24 * 3_600_000));
+    crawl.run_for(3_600);
+    let off = crawl.order(slow(0));
+    crawl.finish();
+    let later = crawl.requests().into_iter().filter(|(sent, url)| *sent > off && is_of(url, &host));
+    let times: Vec<u64> = later.map(|(sent, _)| sent).collect();
+    assert!(times.len() > 3, "{times:?}");
+    let hours = (times.iter().max().expect("some") - off) / 3_600_000_000;
+    assert!(hours < 24, "{hours} hours after it was no longer slowed");
+}
+
+/// Nobody is tried while the whole crawl is paused, so that is no outage.
+#[test]
+fn a_pause_is_no_outage() {
+    let outage = outage(Affected::All, Away::Unreachable, Duration::from_secs(40 * 3_600));
+    let plan = plan(vec![outage]).with(&["retries.outage_max = \"12h\""]);
+    let mut crawl = Operated::of(&plan);
+    crawl.run_for(3_600);
+    assert!(crawl.engine.outage().is_some(), "nobody answers");
+    crawl.order(Command::Pause { target: Target::All });
+    crawl.run_for(45 * 3_600);
+    assert_eq!(crawl.engine.stop_reason(), None, "a pause doesn't end the crawl");
+    crawl.order(Command::Resume { target: Target::All });
+    crawl.finish();
 }

@@ -17,7 +17,7 @@ const MINUTE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(3_600);
 
 /// A crawl of a small web with the default waits, patient enough for all outages here.
-fn plan(outages: Vec<Outage>) -> Plan {
+pub fn plan(outages: Vec<Outage>) -> Plan {
     let web =
         sted::study::web::Settings { hosts: 12, pages: 240, hosts_per_address: 1, ..varied(3) };
     let mut plan = Plan::new(web).with(&[
@@ -32,7 +32,7 @@ fn plan(outages: Vec<Outage>) -> Plan {
     plan
 }
 
-fn outage(of: Affected, how: Away, length: Duration) -> Outage {
+pub fn outage(of: Affected, how: Away, length: Duration) -> Outage {
     Outage { from: Duration::from_millis(2_500), length, of, how }
 }
 

@@ -118,9 +118,14 @@ impl Visits {
     }
 
     /// Returns when the crawl ends if no server answers, or `None` if it doesn't end for that
-    /// reason.
+    /// reason. While the operator pauses the whole crawl, no server is tried.
     pub(super) fn deadline(&self) -> Option<Instant> {
-        self.outage.deadline()
+        self.outage.deadline().filter(|_| !self.orders.pauses_all())
+    }
+
+    /// Makes the longest time of an outage begin now, after a pause in which no server was tried.
+    fn resume_clock(&mut self, now: Instant) {
+        self.outage.begin_again(now);
     }
 }
 
@@ -352,6 +357,9 @@ impl Engine {
     /// Gives a URL, which leaves its queue without a request, its outcome and its line in the crawl
     /// log.
     fn drop_unsent(&mut self, id: ServerId, item: &Item, outcome: Outcome, robots: Option<u32>) {
+        if item.tries > 0 {
+            self.sites.get_mut(id).take_retry();
+        }
         let via_bytes = item.via.as_ref().map_or(0, |via| via.len());
         self.turn.charge(Work::Dropped, DROP_UNITS + item.target.len() + via_bytes);
         self.note_attempt(id, item, outcome, Unsent { robots, address: None });

@@ -159,6 +159,11 @@ impl Outage {
         (self.is_on() || self.is_sparing).then(|| self.since + self.wait_max)
     }
 
+    /// Counts the time of an outage from `now` on.
+    pub(in crate::engine) fn begin_again(&mut self, now: Instant) {
+        self.since = self.since.max(now);
+    }
+
     /// Returns whether a server that failed too often is kept, because no server has answered since
     /// it failed.
     pub(in crate::engine) fn spares(&mut self, id: ServerId) -> bool {
@@ -350,9 +355,7 @@ impl Engine {
 
     /// Ends the crawl if no server has answered for too long.
     pub(in crate::engine) fn expire_outage(&mut self) {
-        if self.visits.outage.deadline().is_some_and(|at| at <= self.turn.at())
-            && !self.is_stopping()
-        {
+        if self.visits.deadline().is_some_and(|at| at <= self.turn.at()) && !self.is_stopping() {
             log::error!(
                 "no server has answered for {:?} (retries.outage_max): the crawl ends here, with \
                  its URLs still queued; start it again to continue",

@@ -3,8 +3,8 @@
 use crate::engine::contract::{Order, Reload, Reply, Status, Why};
 use crate::os::Reloader;
 use crate::os::work::Mailbox;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tokio::sync::oneshot;
+use std::sync::Arc;
+use tokio::sync::{Mutex, oneshot};
 
 /// What only the engine can answer.
 #[derive(Debug)]
@@ -53,7 +53,8 @@ impl Request {
 /// What the side thread needs to answer requests.
 pub(super) struct Desk {
     mailbox: Arc<Mailbox<Request>>,
-    reloader: Mutex<Box<dyn Reloader>>,
+    /// Locked for the whole of a reload, so that two of them don't mix.
+    pub(super) reloader: Mutex<Box<dyn Reloader>>,
 }
 
 impl Desk {
@@ -64,10 +65,5 @@ impl Desk {
     /// Posts a request to the loop.
     pub(super) fn post(&self, request: Request) {
         self.mailbox.post(request);
-    }
-
-    /// Returns the reloader of the configuration. A reload that has panicked leaves it usable.
-    pub(super) fn reloader(&self) -> MutexGuard<'_, Box<dyn Reloader>> {
-        self.reloader.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -111,12 +111,12 @@ async fn read(mut body: Incoming) -> Result<Vec<u8>, (StatusCode, String)> {
 
 /// Loads the configuration and has the loop adopt it.
 async fn reload(peer: &Peer, desk: &Desk) -> Page {
-    let loaded = desk.reloader().load();
-    match loaded {
+    let mut reloader = desk.reloader.lock().await;
+    match reloader.load() {
         Ok(reload) => {
             let page = ask(Ask::Reload(peer.name.clone(), Box::new(reload)), desk).await;
             if page.status() == StatusCode::OK {
-                desk.reloader().accept();
+                reloader.accept();
             }
             page
         }

@@ -71,10 +71,12 @@ impl Root {
         self.at(name, |dir, last| Ok(fs::mkdirat(dir, last, mode)?))
     }
 
-    /// Returns how many bytes this process may still write to the file system.
-    pub(super) fn free(&self) -> io::Result<u64> {
+    /// Returns how many bytes this process may still write to the file system, or `None` if the
+    /// file system doesn't say it.
+    pub(super) fn free(&self) -> io::Result<Option<u64>> {
         let system = fs::fstatvfs(&self.dir)?;
-        Ok(system.f_bavail.saturating_mul(system.f_frsize))
+        let free = system.f_bavail.saturating_mul(system.f_frsize);
+        Ok((system.f_blocks > 0).then_some(free))
     }
 
     /// Returns the names of the files directly in a folder, unordered and without symbolic links.

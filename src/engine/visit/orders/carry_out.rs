@@ -3,7 +3,7 @@
 
 use super::Logged;
 use crate::engine::Engine;
-use crate::engine::command::{Command, Order, Reply, Target};
+use crate::engine::command::{Command, Order, Reply, SEEDS_MAX, Target};
 use crate::engine::contract::StopReason;
 use crate::ground::time::Now;
 use crate::seeds::Seed;
@@ -53,6 +53,9 @@ impl Engine {
                  the host"
                     .to_owned(),
             ),
+            Command::AddSeeds { seeds } if seeds.len() > SEEDS_MAX => {
+                Some(format!("a command adds at most {SEEDS_MAX} seeds; send several"))
+            }
             Command::AddSeeds { seeds } => {
                 let bad = seeds.iter().find_map(|text| Some((text, Url::parse(text).err()?)));
                 bad.map(|(text, why)| {
@@ -73,13 +76,14 @@ impl Engine {
         match command {
             Command::Pause { target } => format!("{target} is paused"),
             Command::Resume { target } => {
-                if let Target::Prefix(_) = target {
-                    self.backlog.shelf_mut().begin();
-                }
+                self.visits.resume_clock(now.at);
+                self.reconsider_paused();
                 format!("{target} is resumed")
             }
             Command::Block { target } => {
-                format!("{target} is blocked: its URLs get the outcome \"blocked\"")
+                // Paused URLs may be blocked now.
+                self.reconsider_paused();
+                format!("{target} is blocked: its URLs get the outcome \"blocked\" in their turn")
             }
             Command::Unblock { target } => format!("{target} is no longer blocked"),
             Command::Slow { host, delay_ms: 0 } => format!("{host} is no longer slowed"),
@@ -87,10 +91,8 @@ impl Engine {
                 format!("{host} rests at least {delay_ms} ms after each request")
             }
             Command::AddSeeds { seeds } => {
-                let before = self.counts.urls_new;
-                self.add_seeds(now, seeds);
-                let new = self.counts.urls_new - before;
-                format!("{} seeds: {new} are new to the crawl", seeds.len())
+                self.add_seeds(seeds);
+                format!("{} seeds: those that are new to the crawl are queued", seeds.len())
             }
             Command::Revive => {
                 let servers = self.counts.retired;
@@ -104,7 +106,9 @@ impl Engine {
             }
             Command::Rotate => {
                 let rotated = self.archive.store_mut().rotate(self.storage.disk());
-                self.checked(rotated);
+                if self.checked(rotated).is_none() {
+                    return "the files could not be written: nothing was rotated".to_owned();
+                }
                 self.sync_store();
                 self.want_checkpoint_soon();
                 "crawl.log begins a new file, and so does the archive with its next page".to_owned()
@@ -116,12 +120,21 @@ impl Engine {
         }
     }
 
-    /// Queues URLs as seeds. They are known to be valid.
-    fn add_seeds(&mut self, now: Now, seeds: &[String]) {
+    /// Queues paused URLs again, so that each of them is examined under the present orders and
+    /// scope.
+    pub(in crate::engine) fn reconsider_paused(&mut self) {
+        if self.counts.shelved > 0 {
+            self.backlog.shelf_mut().begin();
+        }
+    }
+
+    /// Offers URLs as seeds, and extends the scope to them. They are known to be valid. Those that
+    /// are new are queued within the budgets of the following turns.
+    fn add_seeds(&mut self, seeds: &[String]) {
         for url in seeds.iter().filter_map(|text| Url::parse(text).ok()) {
             self.admission.add_seed(url.view());
-            self.visits.orders.seeds.push(url.clone());
-            self.seed(now, &Seed { url, line: 0 });
+            self.offer_seed(url.view());
+            self.visits.orders.add_seed(url);
         }
     }
 

@@ -3,8 +3,9 @@
 //! A crawl obeys orders where a visit begins and before each request, so they hold from the next
 //! request on: `obey` has these checks. Nothing is searched in the queues when an order arrives.
 //!
-//! Laws: no request is sent to what is paused or blocked, and no visit to a slowed host begins
-//! before its delay is over. An order is in force again after a restart if its log line is durable.
+//! Laws: no request is sent to what is paused or blocked (a prefix doesn't include robots.txt), and
+//! no visit to a slowed host begins before its delay is over. An order is in force again after a
+//! restart if its log line is durable.
 //! Cost: one comparison if no order is in force, else a few look-ups for each visit and request.
 
 mod carry_out;
@@ -34,9 +35,10 @@ const HELD: Duration = Duration::from_secs(60);
 pub(in crate::engine) struct Orders {
     rules: Rules,
     log: Log,
-    /// Servers that a pause holds back: each sleeps for [`HELD`].
+    /// Servers that an order has put to sleep since the last command that may wake them. Paused
+    /// ones are examined again after [`HELD`] or somewhat later.
     held: BTreeSet<ServerId>,
-    /// Servers to wake, because a pause has ended.
+    /// Servers to wake, because an order may have ended.
     waking: VecDeque<ServerId>,
     /// The orders of earlier runs, until [`Orders::take_restored`] returns them.
     restored: Vec<Logged>,
@@ -76,6 +78,13 @@ impl Orders {
         Ok(())
     }
 
+    /// Remembers a seed that an order has added.
+    fn add_seed(&mut self, url: Url) {
+        if !self.seeds.contains(&url) {
+            self.seeds.push(url);
+        }
+    }
+
     /// Returns the seeds that orders have added.
     pub(in crate::engine) fn seeds(&self) -> &[Url] {
         &self.seeds
@@ -101,10 +110,16 @@ impl Orders {
         self.rules.objection(&order.command)
     }
 
-    /// Puts an order in force. Orders of other kinds change nothing here.
+    /// Puts an order in force. An order that may end another one wakes all servers that were held
+    /// back; those that still must wait are held back again. Orders of other kinds change nothing
+    /// here.
     pub(in crate::engine) fn apply(&mut self, command: &Command, now: Instant) {
         self.rules.apply(command, now);
-        if matches!(command, Command::Resume { .. } | Command::Unblock { .. }) {
+        let may_wake = matches!(
+            command,
+            Command::Resume { .. } | Command::Unblock { .. } | Command::Slow { .. }
+        );
+        if may_wake {
             self.waking.extend(std::mem::take(&mut self.held));
         }
     }

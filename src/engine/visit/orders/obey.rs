@@ -9,9 +9,12 @@ use crate::engine::outcome::Outcome;
 use crate::frontier::{ServerId, ServerState};
 use crate::ground::time::Instant;
 use std::net::IpAddr;
+use std::time::Duration;
 
-/// The cost of waking a server, in units of work (see `ledger`).
-const WAKE_UNITS: usize = 64;
+/// The cost of holding or waking a server, in units of work (see `ledger`).
+const SERVER_UNITS: usize = 64;
+/// The spread of the times at which paused servers are examined again, in milliseconds.
+const HELD_SPREAD_MS: u64 = 60_000;
 
 impl Engine {
     /// Returns why an order doesn't let a server be visited now, at `address` if it is known, or
@@ -34,7 +37,7 @@ impl Engine {
     }
 
     /// Returns how many requests a visit to a server may make if its host is slowed: one, or none
-    /// if the host was slowed while the connection was opened. Returns `None` if it is not slowed.
+    /// as long as the delay of the host is not over. Returns `None` if it is not slowed.
     pub(in crate::engine) fn slowed_burst(&self, id: ServerId) -> Option<u32> {
         let not_before = self.slowed_until(id)?;
         Some(u32::from(not_before <= self.turn.at()))
@@ -53,14 +56,17 @@ impl Engine {
     /// dropped first, within the budget.
     pub(in crate::engine) fn obey_hold(&mut self, id: ServerId, hold: Hold) {
         let now = self.turn.at();
+        if self.is_stopping() {
+            return self.backlog.hand_back(id, now);
+        }
+        self.turn.charge(Work::Rules, SERVER_UNITS);
         let until = match hold {
             Hold::Blocked => return self.drop_blocked(id),
             Hold::Slowed(until) => until,
-            Hold::Paused => {
-                self.visits.orders.held.insert(id);
-                now + HELD
-            }
+            // Not all servers of a large pause wake in the same turn.
+            Hold::Paused => now + HELD + Duration::from_millis(id.0 as u64 % HELD_SPREAD_MS),
         };
+        self.visits.orders.held.insert(id);
         self.backlog.hand_back(id, now);
         self.backlog.snooze(id, until, now);
     }
@@ -78,6 +84,8 @@ impl Engine {
             }
             let taken = self.backlog.take(id).expect("just examined");
             match item.purpose {
+                // Its own file is requested again when it is no longer blocked.
+                Purpose::Robots(of, _) if of == id => {}
                 Purpose::Robots(of, _) => {
                     self.robots_unreachable(of);
                     self.end_waits(id, None);
@@ -100,6 +108,7 @@ impl Engine {
         if !self.visits.orders.rules.has_prefixes() {
             return None;
         }
+        self.turn.charge(Work::Rules, self.visits.orders.rules.prefixes());
         let item = self.backlog.peek(id)?.clone();
         self.holds_url(id, &item)
     }
@@ -122,6 +131,9 @@ impl Engine {
             return false;
         }
         let item = self.backlog.take(id).expect("just examined");
+        if item.tries > 0 {
+            self.sites.get_mut(id).take_retry();
+        }
         let found = Discovery { letter: item.found_as, hops: item.hops, depth: item.depth };
         let url = self.backlog.origin(id).url_of(&item.target);
         let via = item.via.as_deref().unwrap_or("");
@@ -136,6 +148,7 @@ impl Engine {
     pub(in crate::engine) fn slow_down(&mut self, id: ServerId) -> Option<Instant> {
         let now = self.turn.at();
         let until = self.visits.orders.rules.note_visit(self.backlog.origin(id).host(), now)?;
+        self.visits.orders.held.insert(id);
         self.backlog.snooze(id, until, now);
         Some(until)
     }
@@ -152,7 +165,7 @@ impl Engine {
         while !self.turn.is_spent(Work::Reread)
             && let Some(id) = self.visits.orders.waking.pop_front()
         {
-            self.turn.charge(Work::Reread, WAKE_UNITS);
+            self.turn.charge(Work::Reread, SERVER_UNITS);
             let is_asleep = self.backlog.server(id).state() == ServerState::Snoozed;
             if is_asleep && self.sites.get(id).robots_redirected().is_none() {
                 let due = self.sites.get(id).due();

@@ -52,7 +52,7 @@ impl Rules {
         };
         let too_many = |set: &Targets| {
             (set.len() >= RULES_MAX).then(|| {
-                format!("{RULES_MAX} targets are given; use scope.exclude, or a domain: target")
+                format!("{RULES_MAX} targets are in force; use a domain instead of its hosts")
             })
         };
         match command {
@@ -65,6 +65,10 @@ impl Rules {
             Command::Unblock { target } => not_there("blocked", target, &self.blocked),
             Command::Slow { host, delay_ms: 0 } => (!self.slowed.contains_key(host))
                 .then(|| format!("{host} is not slowed; write the name as in its URLs")),
+            Command::Slow { host, .. } if !is_host(host) => Some(format!(
+                "\"{}\" is no host; write its name as in its URLs, without a port",
+                host.escape_debug()
+            )),
             Command::Slow { delay_ms, .. } if *delay_ms > DELAY_MS_MAX => {
                 Some("a delay is at most 30 days; use pause or block".to_owned())
             }
@@ -125,7 +129,7 @@ impl Rules {
         (until > now).then_some(Hold::Slowed(until))
     }
 
-    /// Returns whether a URL begins with a prefix that is paused or blocked.
+    /// Returns whether a URL begins with a prefix that is blocked, or else with one that is paused.
     pub(super) fn holds_url(&self, url: &str) -> Option<Hold> {
         if self.blocked.has_url(url) {
             return Some(Hold::Blocked);
@@ -133,9 +137,14 @@ impl Rules {
         self.paused.has_url(url).then_some(Hold::Paused)
     }
 
+    /// Returns the number of prefixes, which are all compared with a URL.
+    pub(super) fn prefixes(&self) -> usize {
+        self.paused.prefixes.len() + self.blocked.prefixes.len()
+    }
+
     /// Returns whether prefixes are paused or blocked.
     pub(super) fn has_prefixes(&self) -> bool {
-        self.is_any && !(self.paused.prefixes.is_empty() && self.blocked.prefixes.is_empty())
+        self.is_any && self.prefixes() > 0
     }
 
     /// Returns the time before which no visit of `host` begins, or `None` if it is not slowed.
@@ -153,6 +162,12 @@ impl Rules {
         slow.not_before = now + slow.delay;
         Some(slow.not_before)
     }
+}
+
+/// Returns whether a text is the name of a host in its canonical form.
+fn is_host(name: &str) -> bool {
+    let target = format!("host:{name}").parse();
+    target.is_ok_and(|target: Target| target == Target::Host(name.to_owned()))
 }
 
 impl Targets {
@@ -282,6 +297,10 @@ mod tests {
         assert!(rules.objection(&slow(0)).is_some_and(|why| why.contains("not slowed")));
         assert!(rules.objection(&slow(u64::MAX)).is_some_and(|why| why.contains("30 days")));
         assert_eq!(rules.objection(&slow(1)), None);
+        for host in ["A.test", "a.test:80", "http://a.test", "", "b\u{fc}cher.test"] {
+            let slow = Command::Slow { host: host.to_owned(), delay_ms: 1 };
+            assert!(rules.objection(&slow).is_some_and(|why| why.contains("no host")), "{host}");
+        }
         for number in 0..RULES_MAX {
             rules.apply(&pause(&format!("h{number}.test")), Instant::ZERO);
         }
