@@ -318,3 +318,32 @@ impl Drop for Prometheus {
         let _ = self.child.wait();
     }
 }
+
+/// A browser shows the figures of a running crawl: its policy lets the script run and ask.
+#[test]
+fn a_browser_shows_the_page() {
+    let crawl = Crawl::start("");
+    let folder = crawl.folder.path();
+    let mut browser = Command::new("chromium");
+    browser.args(["--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=3000"]);
+    browser.arg(format!("--user-data-dir={}", folder.join("browser").display()));
+    browser.args(["--dump-dom", &format!("http://{}/", crawl.address)]);
+    let Ok(shown) = browser.output() else {
+        return lacks("a_browser_shows_the_page", "chromium");
+    };
+    let shown = Run::of(shown);
+    assert_eq!(shown.code, Some(0), "{}", shown.err);
+    for says in [
+        "<title>crawl - sted</title>",
+        "<p id=\"state\" class=\"\">crawling</p>",
+        "<td>ok</td><td>",
+        "<polyline points=\"",
+        "<td>nothing: being visited</td>",
+        " median, ",
+        " of 256 MiB</td>",
+        "<td>http://h00",
+    ] {
+        assert!(shown.out.contains(says), "{says}: {}{}", shown.out, shown.err);
+    }
+    crawl.stop();
+}

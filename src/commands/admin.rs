@@ -25,10 +25,12 @@ use std::time::Duration;
 const PERIOD: Duration = Duration::from_secs(1);
 /// The page for people.
 const PAGE: &str = include_str!("admin/page.html");
-/// What the page may do: run scripts of this listener, and ask it.
+/// What the page may do: run its own script, which is named by its hash, and ask this
+/// listener.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; \
-                      script-src 'self'; connect-src 'self'; base-uri 'none'; \
-                      form-action 'none'; frame-ancestors 'none'";
+                      script-src 'sha256-UmV6eAWXT+PF3krTlXEN1+DvrhKtg9fTRpx1hn/k+GQ='; \
+                      connect-src 'self'; base-uri 'none'; form-action 'none'; \
+                      frame-ancestors 'none'";
 
 /// Returns the settings of the admin listener and its board, if the configuration has one.
 pub(super) fn admin(conf: &Conf) -> Option<(Admin, Arc<Board>)> {
@@ -182,4 +184,32 @@ fn resident_bytes() -> Option<u64> {
 /// Locks what no panic leaves half changed.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base64::Engine as _;
+    use base64::prelude::BASE64_STANDARD;
+    use sha2::{Digest, Sha256};
+
+    /// Law: browsers run the script of the page, and no other. After a change of the script, the
+    /// hash that this test names belongs into [`POLICY`].
+    #[test]
+    fn the_policy_names_the_script() {
+        let (_, script) = PAGE.split_once("<script>").expect("it has a script");
+        let (script, after) = script.split_once("</script>").expect("the script ends");
+        assert!(!after.contains("<script"), "there is one script");
+        let hash = BASE64_STANDARD.encode(Sha256::digest(script));
+        assert!(POLICY.contains(&format!("'sha256-{hash}'")), "the hash is now {hash}");
+    }
+
+    /// Law: nothing of the page comes from elsewhere, and text is never parsed as HTML.
+    #[test]
+    fn the_page_is_self_contained() {
+        for bad in ["innerHTML", "outerHTML", "insertAdjacent", "document.write", "src=", "<link"] {
+            assert!(!PAGE.contains(bad), "{bad}");
+        }
+        assert_eq!(PAGE.matches("http://").count(), 1, "the namespace of SVG");
+    }
 }

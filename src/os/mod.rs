@@ -179,10 +179,6 @@ impl World {
     ///
     /// # Errors
     /// The address can't be bound, or the program was built without the feature `control`.
-    #[cfg_attr(
-        not(feature = "control"),
-        expect(clippy::unused_self, clippy::needless_pass_by_ref_mut)
-    )]
     pub fn admin(&mut self, admin: Admin) -> io::Result<()> {
         #[cfg(feature = "control")]
         {
