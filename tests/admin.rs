@@ -224,7 +224,7 @@ fn addresses_that_can_not_be_listened_on() {
         ("listen = \"127.0.0.1\"\n", 2, "is not an address with a port"),
         ("listen = \"localhost:9600\"\n", 2, "write it like \"127.0.0.1:9600\""),
         ("hosts = [\"a.example\"]\n", 2, "has no effect without a listener"),
-        (port.as_str(), 4, "choose another port"),
+        (port.as_str(), 4, "port 0 takes a free one"),
     ] {
         let folder = tempfile::tempdir().expect("a folder");
         let conf = write_conf(folder.path(), &format!("[admin]\n{lines}"));

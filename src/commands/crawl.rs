@@ -148,7 +148,8 @@ fn listen(
     if let Some(admin) = admin {
         let at = admin.listen.map_or_else(|| "admin.textfile".to_owned(), |at| at.to_string());
         world.admin(admin).map_err(|error| {
-            let text = format!("[admin]: {at}: {error}; choose another port, or port 0 for any");
+            let text =
+                format!("[admin]: {at}: {error}; check admin.listen: port 0 takes a free one");
             Failure::new(Exit::System, text)
         })?;
     }

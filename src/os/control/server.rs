@@ -29,6 +29,8 @@ use tokio::time::{sleep, timeout};
 
 const CONNECTIONS_MAX: u32 = 100;
 const CONNECTION_TIME: Duration = Duration::from_secs(30);
+/// The length of a request's head from which it is refused. The buffer may exceed it by what one
+/// read returns.
 const HEAD_BYTES_MAX: usize = 32 << 10;
 /// The time that clients have to read their last replies when the crawl has ended.
 const FAREWELL: Duration = Duration::from_secs(1);
