@@ -324,7 +324,8 @@ impl Judge {
         // requested again.
         let kept = self.doubtful.drain().filter(|place| captures.contains_key(place));
         self.answered.extend(kept);
-        let most = |place: &Place| self.hops.captures_max(*place);
+        let orders = &self.orders;
+        let most = |place: &Place| self.hops.captures_max(*place) + orders.captures_more(*place);
         let twice = captures.iter().filter(|(place, count)| **count > most(place));
         if let Some((place, count)) = twice.min() {
             self.report("records", at, format!("{count} captures of {place:?}"));
@@ -533,6 +534,7 @@ impl Judge {
         let Some(place) = place.filter(|place| matches!(place.resource, Resource::Page(_))) else {
             return;
         };
+        self.orders.note_status(place, status);
         let is_plea = matches!(status, 408 | 425 | 429 | 502 | 503 | 504);
         let muddles = self.traits.get(host as usize).is_some_and(|traits| traits.muddles);
         if whole && !is_plea && !compares {

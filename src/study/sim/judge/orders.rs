@@ -6,7 +6,8 @@
 
 use super::{Instant, Judge};
 use crate::engine::contract::{Command, Target};
-use crate::study::web::Web;
+use crate::ground::map::{Map, Set};
+use crate::study::web::{Place, Web};
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -18,6 +19,11 @@ pub(super) struct Orders {
     given: Vec<Given>,
     /// Whether anything was blocked at any time; then pages behind it are missing, too.
     pub(super) has_blocked: bool,
+    /// Pages that were answered with an error status. Those that are seeds count as failed, and are
+    /// requested again at each revival.
+    failed: Set<Place>,
+    /// How often each failed page may have been requested again.
+    again: Map<Place, u32>,
 }
 
 /// A command in force.
@@ -45,6 +51,18 @@ impl Orders {
             (web.origin(number), host.name.clone(), IpAddr::V4(host.address))
         };
         Self { hosts: (0..web.hosts()).map(known).collect(), ..Self::default() }
+    }
+
+    /// Takes in that a page was answered with this status.
+    pub(super) fn note_status(&mut self, place: Place, status: u16) {
+        if status >= 400 {
+            self.failed.insert(place);
+        }
+    }
+
+    /// Returns how many more captures of a page than usual may be in the archive.
+    pub(super) fn captures_more(&self, place: Place) -> u32 {
+        self.again.get(&place).copied().unwrap_or(0)
     }
 
     fn applies(&self, target: &Target, host: u32, path: &str) -> bool {
@@ -98,8 +116,16 @@ impl Judge {
             Command::Unblock { target } => {
                 orders.given.retain(|one| !(one.kind == Kind::Blocked && one.target == *target));
             }
-            // Servers that were given up are tried again.
-            Command::Revive => self.asked.clear(),
+            // Servers that were given up and seeds that failed are tried again.
+            Command::Revive => {
+                self.asked.clear();
+                for place in &orders.failed {
+                    *orders.again.entry(*place).or_default() += 1;
+                    if self.answered.remove(place) {
+                        self.doubtful.insert(*place);
+                    }
+                }
+            }
             _ => {}
         }
     }
