@@ -82,8 +82,13 @@ impl Orders {
 }
 
 impl Judge {
-    /// Takes in that the engine has carried out a command, with the number that it was given.
+    /// Takes in that the engine has carried out a command, with the number that it was given. `at`
+    /// is when everything had left that was sent before.
     pub fn command(&mut self, at: Instant, number: u64, command: &Command) {
+        if matches!(command, Command::Pause { .. } | Command::Block { .. } | Command::Slow { .. }) {
+            // A batch that may not be compared is discarded, and requested again later.
+            self.conns.values_mut().for_each(|line| line.batch.note_full());
+        }
         let orders = &mut self.orders;
         let mut give = |kind, target: Target| {
             orders.given.push(Given { number, since: at, kind, target, last: None });
