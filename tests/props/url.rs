@@ -65,8 +65,18 @@ pub fn check(bytes: &[u8]) {
         let standard = whatwg(Some(base.as_str()), &text_of(reference));
         let standard = standard.expect("what is fetched is a URL by the standard, too");
         let standard = Url::parse(&standard).expect("and the standard's form of it is fetched");
-        assert_eq!(standard.as_str(), batch.get(0).as_str());
+        // The oracle doesn't leave a segment such as `b|` by `..` in any scheme: it takes it for a
+        // drive of Windows. The standard does so in file URLs only.
+        if !has_drive(base.as_str()) && !has_drive(&text_of(reference)) {
+            assert_eq!(standard.as_str(), batch.get(0).as_str());
+        }
     }
+}
+
+/// Whether a segment looks like a drive of Windows, such as `C:` or `C|`.
+fn has_drive(text: &str) -> bool {
+    let mut segments = text.split(['/', '\\', '?', '#']);
+    segments.any(|it| matches!(it.as_bytes(), [b'a'..=b'z' | b'A'..=b'Z', b':' | b'|']))
 }
 
 fn assert_canonical(url: UrlRef<'_>) {
