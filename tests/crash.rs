@@ -66,6 +66,7 @@ const REGRESSIONS: &[(u64, &str)] = &[
 const ORDERS_REGRESSIONS: &[(u64, &str)] = &[
     (53, "a batch of a paused domain was compared: one of its requests was repeated"),
     (74, "the same, while the whole crawl was paused"),
+    (572, "requests written together before a pause arrived after it: the judge was wrong"),
     (256, "a batch that a pause cut short was requested again: the judge was wrong"),
     (122_229_376_580, "an added seed that is not there is tried again: the judge was wrong"),
 ];

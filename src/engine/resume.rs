@@ -115,7 +115,7 @@ impl Engine {
                 let reads_back = !engine.archive.replays().is_empty();
                 let serial = if reads_back { 0 } else { found.archive_serial };
                 engine.archive.store_mut().release(serial);
-                let added = engine.visits.orders().seeds().to_vec();
+                let added = engine.visits.orders().seeds().clone();
                 let seeds = seeds.iter().map(|seed| &seed.url).chain(&added);
                 let known: Set<&str> = seeds.map(Url::as_str).collect();
                 engine.admission.join_again(|seed| known.contains(seed));

@@ -3,7 +3,7 @@
 //! Promises: names stay inside the root (no `..`, no absolute path), and no symbolic link below it
 //! is followed. Folders are created with their first file. An append is complete, or is undone if
 //! the disk is full. After `sync` both the bytes and the name of a file survive a power cut, and so
-//! do its folders. Instances made by [`Disk::handle`] see each other's renames and removals on any
+//! do its folders. Instances made by [`Disk::handle`] see each other's renames and removals.
 //! Appends of two instances to one file are not ordered: a file must have one writer at a time. The
 //! disk creates only the files that it is asked for; the file `lock` comes from [`lock()`].
 //!

@@ -124,7 +124,6 @@ impl Drop for Alarm<'_> {
 ///
 /// Law: the loop is woken when a message enters the empty queue, and not again until it has
 /// collected the messages. So no message stays in the queue unnoticed.
-/// collected. No message stays without a wake after it.
 pub(super) struct Mailbox<T> {
     messages: Mutex<Vec<T>>,
     waker: Arc<mio::Waker>,

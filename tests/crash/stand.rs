@@ -291,7 +291,7 @@ impl Stand<'_> {
             _ => engine.command(self.world.now(), &order),
         };
         if let Reply::Done { number, .. } = reply {
-            self.judge.borrow_mut().command(self.world.core_free(), number, &order.command);
+            self.judge.borrow_mut().command(self.world.at(), number, &order.command);
             self.given.push((number, order.command));
         }
     }

@@ -209,13 +209,7 @@ fn added_seeds_are_crawled() {
     let mut plan =
         Plan::new(varied(5)).with(&["connections.open_max = 4", "scope.span = \"host\""]);
     plan.web.seeds = 1;
-    let (web, seeds, settings) = plan.parts();
-    let world = World::of_web(Arc::clone(&web), plan.world.clone());
-    let disk = MemoryDisk::new();
-    let (own, meter) = (Box::new(disk.clone()), Meter::new(still));
-    let engine = Engine::open(settings.clone(), &seeds, own, meter, world.now());
-    let engine = engine.unwrap_or_else(|error| panic!("{error}"));
-    let mut crawl = Operated { web, world, engine, disk, settings, seeds };
+    let mut crawl = Operated::of(&plan);
     crawl.until(3);
     let urls = (0..crawl.web.hosts()).map(|host| format!("{}/", crawl.web.origin(host)));
     crawl.order(Command::AddSeeds { seeds: urls.collect() });

@@ -157,7 +157,7 @@ pub(super) struct Books {
     /// The numbers of visits whose gap was checked, and of those whose last visit isn't in the log.
     pub(super) checked: u64,
     pub(super) unknown: u64,
-    /// The number of visits before which the calendar went back, so their gap can't be told.
+    /// The number of visits before which the calendar went back, so their gap is not known.
     pub(super) set_back: u64,
     /// The number of visits whose times contradict their numbers.
     pub(super) disordered: u64,
@@ -296,7 +296,7 @@ impl Books {
             let slack = if row.last.run == self.run { 0 } else { SLACK };
             // Visits may overlap, but their beginnings may not be closer than the delay.
             let others = row.began.iter().map(|other| other.abs_diff(began));
-            // Whether a visit of several requests is over can't be told from one of them.
+            // One request doesn't show whether a visit of several is over.
             let is_over = promise.burst == 1 && row.requests > 0 && row.last.ended <= began;
             let over = is_over.then(|| began - row.last.ended + slack);
             let Some(gap) = others.chain(over).min() else { continue };

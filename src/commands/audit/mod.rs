@@ -54,7 +54,7 @@ Exit codes:
    2  the command line or the configuration is wrong
    3  a file could not be read or written
   20  not polite: a promise was broken
-  21  it can't be told, because something is missing";
+  21  no verdict, because something is missing";
 
 /// The largest number of findings that are listed.
 const FINDINGS_MAX: usize = 20;

@@ -40,7 +40,7 @@ pub(super) enum Verdict {
     Forbidden(u32),
     /// robots.txt had not been read, or could not be.
     Unread,
-    /// It can't be told.
+    /// It is not known.
     Unknown,
 }
 

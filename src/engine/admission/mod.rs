@@ -32,6 +32,7 @@ use domains::Domains;
 use rescope::Rescope;
 use seed_redirects::SeedRedirects;
 use smallvec::SmallVec;
+use std::collections::BTreeSet;
 use trace::Trace;
 
 /// The fixed cost of queueing a new URL, in units of work (see `ledger`), in addition to one unit
@@ -133,7 +134,7 @@ impl Admission {
 
     /// Replaces the scope, and adds to it what was learnt while the crawl ran: seeds of commands,
     /// and hosts that seeds redirect to. URLs in queues are checked again when they leave them.
-    pub(super) fn set_scope(&mut self, scope: Scope, added: &[Url]) {
+    pub(super) fn set_scope(&mut self, scope: Scope, added: &BTreeSet<Url>) {
         self.scope = scope;
         added.iter().for_each(|seed| self.add_seed(seed.view()));
         self.join_again(|_| true);

@@ -133,6 +133,8 @@ struct Line {
     host: u32,
     /// When the requests were sent that have not reached the server yet.
     sent: VecDeque<Instant>,
+    /// When the bytes of the last request were sent; requests that follow may have been in them.
+    wrote: Instant,
     /// Requests that have reached the server and have no reply yet.
     open: Vec<Option<Place>>,
     batch: Batch,
@@ -231,8 +233,11 @@ impl Judge {
                 if !self.compares(*conn, *host, *place) {
                     self.judge_request(at, *place, *unanswered, path, &named);
                 }
-                let sent = self.conns.get(conn).and_then(|line| line.sent.front()).copied();
-                self.judge_orders(sent.unwrap_or(at), *host, path, &named);
+                let sent = self.conns.get_mut(conn).map_or(at, |line| {
+                    line.wrote = line.sent.front().copied().unwrap_or(line.wrote);
+                    line.wrote
+                });
+                self.judge_orders(sent, *host, path, &named);
                 self.judge_rest(at, *conn, *host, &named);
                 if let Some(line) = self.conns.get_mut(conn) {
                     line.open.push(*place);

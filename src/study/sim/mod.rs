@@ -251,12 +251,6 @@ impl World {
         self.scene.now
     }
 
-    /// Returns when the crawler's core has done the work of the turns so far. What they sent may
-    /// leave until then.
-    pub fn core_free(&self) -> Instant {
-        self.core.free().max(self.scene.now)
-    }
-
     /// Returns what each host of a script has observed, by the host's name; empty if the world has
     /// a web.
     pub fn seen(&self) -> &BTreeMap<String, Seen> {

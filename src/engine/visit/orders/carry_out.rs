@@ -76,7 +76,9 @@ impl Engine {
         match command {
             Command::Pause { target } => format!("{target} is paused"),
             Command::Resume { target } => {
-                self.visits.resume_clock(now.at);
+                if *target == Target::All {
+                    self.visits.resume_clock(now.at);
+                }
                 self.reconsider_paused();
                 format!("{target} is resumed")
             }
@@ -134,7 +136,7 @@ impl Engine {
         for url in seeds.iter().filter_map(|text| Url::parse(text).ok()) {
             self.admission.add_seed(url.view());
             self.offer_seed(url.view());
-            self.visits.orders.add_seed(url);
+            self.visits.orders.seeds.insert(url);
         }
     }
 
@@ -148,13 +150,11 @@ impl Engine {
             self.seed(now, &Seed { url, line: 0 });
         }
         for Logged { number, order, .. } in self.visits.orders.take_restored() {
-            match &order.command {
-                Command::Revive if number > included => self.revive(),
-                Command::Resume { target: Target::Prefix(_) } if number > included => {
-                    self.backlog.shelf_mut().begin();
-                }
-                _ => {}
+            if order.command == Command::Revive && number > included {
+                self.revive();
             }
         }
+        // Orders or the scope may have changed since these URLs were paused.
+        self.reconsider_paused();
     }
 }

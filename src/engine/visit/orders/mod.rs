@@ -19,15 +19,13 @@ use crate::ground::disk::Disk;
 use crate::ground::time::Instant;
 use crate::url::Url;
 pub(in crate::engine) use log::BadLog;
-use log::Log;
-use log::Logged;
 pub use log::{CommandsDone, CommandsJob};
+use log::{Log, Logged};
 use rules::Rules;
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
-/// How long a server that an order holds back sleeps before it is examined again. A resume wakes
-/// the servers earlier.
+/// How long a paused server sleeps at least before it is examined again. A resume wakes it earlier.
 const HELD: Duration = Duration::from_secs(60);
 
 /// The orders in force, their log, and the servers that they hold back.
@@ -43,7 +41,7 @@ pub(in crate::engine) struct Orders {
     /// The orders of earlier runs, until [`Orders::take_restored`] returns them.
     restored: Vec<Logged>,
     /// The seeds that orders of this and earlier runs have added.
-    seeds: Vec<Url>,
+    seeds: BTreeSet<Url>,
 }
 
 /// Why the gate doesn't let a visit begin.
@@ -78,15 +76,8 @@ impl Orders {
         Ok(())
     }
 
-    /// Remembers a seed that an order has added.
-    fn add_seed(&mut self, url: Url) {
-        if !self.seeds.contains(&url) {
-            self.seeds.push(url);
-        }
-    }
-
     /// Returns the seeds that orders have added.
-    pub(in crate::engine) fn seeds(&self) -> &[Url] {
+    pub(in crate::engine) fn seeds(&self) -> &BTreeSet<Url> {
         &self.seeds
     }
 

@@ -65,6 +65,17 @@ impl Orders {
         self.again.get(&place).copied().unwrap_or(0)
     }
 
+    /// Returns whether a target includes a URL of a host.
+    fn touches(&self, target: &Target, host: u32) -> bool {
+        match target {
+            Target::Prefix(prefix) => {
+                let origin = self.hosts.get(host as usize).map(|(origin, ..)| format!("{origin}/"));
+                origin.is_some_and(|origin| prefix.starts_with(&origin))
+            }
+            _ => self.applies(target, host, "/"),
+        }
+    }
+
     fn applies(&self, target: &Target, host: u32, path: &str) -> bool {
         let Some((origin, name, address)) = self.hosts.get(host as usize) else { return false };
         match target {
@@ -82,13 +93,19 @@ impl Orders {
 }
 
 impl Judge {
-    /// Takes in that the engine has carried out a command, with the number that it was given. `at`
-    /// is when everything had left that was sent before.
+    /// Takes in that the engine has carried out a command, with the number that it was given.
     pub fn command(&mut self, at: Instant, number: u64, command: &Command) {
-        if matches!(command, Command::Pause { .. } | Command::Block { .. } | Command::Slow { .. }) {
-            // A batch that may not be compared is discarded, and requested again later.
-            self.conns.values_mut().for_each(|line| line.batch.note_full());
-        }
+        let orders = &self.orders;
+        let lines = self.conns.values_mut();
+        let touched = lines.filter(|line| match command {
+            Command::Pause { target } | Command::Block { target } => {
+                orders.touches(target, line.host)
+            }
+            Command::Slow { host, .. } => orders.touches(&Target::Host(host.clone()), line.host),
+            _ => false,
+        });
+        // A batch that may not be compared is discarded, and requested again later.
+        touched.for_each(|line| line.batch.note_full());
         let orders = &mut self.orders;
         let mut give = |kind, target: Target| {
             orders.given.push(Given { number, since: at, kind, target, last: None });
