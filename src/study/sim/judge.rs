@@ -327,10 +327,14 @@ impl Judge {
     pub fn check_archive(&mut self, at: Instant, captures: &Captures) {
         // A reply that came while the disk was full and that isn't archived was lost: it must be
         // requested again.
-        let kept = self.doubtful.drain().filter(|place| captures.contains_key(place));
-        self.answered.extend(kept);
         let orders = &self.orders;
         let most = |place: &Place| self.hops.captures_max(*place) + orders.captures_more(*place);
+        let archived = self.doubtful.drain().filter(|place| captures.contains_key(place));
+        // A seed that a revival tries again may still wait for its turn.
+        let (waiting, kept): (Vec<Place>, Vec<Place>) = archived
+            .partition(|place| orders.captures_more(*place) > 0 && captures[place] < most(place));
+        self.answered.extend(kept);
+        self.doubtful.extend(waiting);
         let twice = captures.iter().filter(|(place, count)| **count > most(place));
         if let Some((place, count)) = twice.min() {
             self.report("records", at, format!("{count} captures of {place:?}"));
