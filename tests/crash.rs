@@ -215,6 +215,7 @@ fn sweep_of_crashes() {
 #[ignore = "takes its time, with other seeds each time: make fresh"]
 fn fresh() {
     trials::fresh_seeds("crashes", judge_all);
+    trials::fresh_seeds("crashes under commands", judge_orders);
 }
 
 /// Writes what a crawl did and wrote to `folder`, for inspection.
