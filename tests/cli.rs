@@ -19,6 +19,7 @@ fn help_is_as_reviewed() {
         ("help-check.txt", &["check", "--help"]),
         ("help-ctl.txt", &["ctl", "--help"]),
         ("help-status.txt", &["status", "--help"]),
+        ("help-report.txt", &["report", "--help"]),
         ("help-web.txt", &["web", "--help"]),
         ("help-why.txt", &["why", "--help"]),
     ] {

@@ -46,6 +46,8 @@ mod profile;
 #[cfg(feature = "study")]
 mod report;
 #[cfg(feature = "study")]
+mod reports;
+#[cfg(feature = "study")]
 mod scenario;
 #[cfg(feature = "study")]
 mod shipped;

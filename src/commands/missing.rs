@@ -125,11 +125,7 @@ impl Missing {
         }
         self.push_lost(&mut text);
         for (cause, count, keys, is_default) in &self.cuts {
-            let fix = match (keys.is_empty(), is_default) {
-                (true, _) => "this limit is fixed; the crawl log names the pages".to_owned(),
-                (false, true) => format!("raise {} (at its default)", keys.join(" or ")),
-                (false, false) => format!("raise {}", keys.join(" or ")),
-            };
+            let fix = bound_fix(keys, *is_default);
             let _ = writeln!(text, "{:<22}{cause}: {count} times; {fix}", "cut by a limit");
         }
         text
@@ -147,6 +143,22 @@ impl Missing {
         for (file, lost) in &self.lost_files {
             let _ = writeln!(text, "  {file}: {lost}");
         }
+    }
+}
+
+/// Returns how to raise the limit that is the cause of a loss, in the words of the summary; `None`
+/// if the cause is no limit.
+pub(super) fn fix_of_bound(cause: &str, conf: &Conf) -> Option<String> {
+    let (_, keys) = BOUNDS.iter().find(|(known, _)| *known == cause)?;
+    let keys = keys_of(cause, keys, conf);
+    Some(bound_fix(keys, are_defaults(conf, keys)))
+}
+
+fn bound_fix(keys: &[&str], is_default: bool) -> String {
+    match (keys.is_empty(), is_default) {
+        (true, _) => "this limit is fixed; the crawl log names the pages".to_owned(),
+        (false, true) => format!("raise {} (at its default)", keys.join(" or ")),
+        (false, false) => format!("raise {}", keys.join(" or ")),
     }
 }
 
@@ -191,7 +203,7 @@ fn are_defaults(conf: &Conf, keys: &[&str]) -> bool {
 }
 
 /// Returns the advice for fixing a cause of loss.
-fn fix(cause: &str) -> &'static str {
+pub(super) fn fix(cause: &str) -> &'static str {
     match cause {
         "dns-no-such-name" | "dns-no-address" => "check the name",
         "dns-timed-out" | "dns-failed" => "check the name servers (names.servers)",

@@ -7,8 +7,10 @@
 
 mod admin;
 pub mod audit;
+mod cells;
 pub mod check;
 pub mod crawl;
+mod crawl_log;
 #[cfg(feature = "control")]
 pub mod ctl;
 pub mod exit;
@@ -17,6 +19,7 @@ mod job;
 mod missing;
 mod progress;
 mod reload;
+pub mod report;
 pub mod settings;
 mod show;
 #[cfg(feature = "control")]
@@ -162,6 +165,14 @@ pub enum Command {
         #[arg(long, default_value_t = 256, value_name = "MIB")]
         memory: u64,
     },
+    /// Report from its crawl log what a crawl fetched, what it did not, and why
+    ///
+    /// Lists runs, seeds with what became of each, hosts and registrable domains, media types,
+    /// statuses and outcomes, what was cut and by which limit, the largest and the slowest replies,
+    /// and how the crawl went over time. Rotated and compressed parts of the log are read in order,
+    /// in bounded memory, also while the crawl runs.
+    #[command(after_long_help = report::HELP)]
+    Report(report::Options),
     /// A command of the study
     #[command(flatten)]
     Study(study::Command),
@@ -191,6 +202,7 @@ impl Cli {
             Command::Audit { jobs, format, out, memory } => {
                 audit::run(jobs, *format, out.as_deref(), memory << 20)
             }
+            Command::Report(options) => report::run(options),
             Command::Crawl { conf, rebuild, retry_given_up } => {
                 crawl::run(conf, *rebuild, *retry_given_up)
             }

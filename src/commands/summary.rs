@@ -241,7 +241,7 @@ impl Summary {
     fn add_cuts(&self, line: &mut dyn FnMut(&str, String)) {
         for (cause, count) in &self.counts.cut {
             let mut text = HumanCount(*count).to_string();
-            if let Some((_, meaning)) = CAUSES.iter().find(|(known, _)| known == cause) {
+            if let Some(meaning) = meaning_of(cause) {
                 text = format!("{text} {meaning}");
             }
             let most = self.counts.cut_most.get(cause).map_or(&[][..], Vec::as_slice);
@@ -315,6 +315,11 @@ impl Summary {
     fn reason_text(&self) -> &'static str {
         self.reason.map_or("stopped at once", StopReason::text)
     }
+}
+
+/// Returns what a cause of [`Counts::cut`] means, with a fix; `None` if it is none.
+pub(super) fn meaning_of(cause: &str) -> Option<&'static str> {
+    CAUSES.iter().find(|(known, _)| *known == cause).map(|(_, meaning)| *meaning)
 }
 
 /// Describes how much was pipelined, and what replies that didn't match their requests cost.

@@ -96,6 +96,7 @@ impl Engine {
         match fetch.item.purpose {
             Purpose::Robots(of, _) => self.robots_complete(slot, fetched, of),
             Purpose::Page | Purpose::Hop(_) if again => {
+                fetched.fetch.notes.push("retried");
                 if let Some(facts) = self.record(slot, &fetched, false) {
                     self.write_line(&fetched.fetch, &facts, &[]);
                 }

@@ -2,6 +2,7 @@
 
 use super::Audit;
 use super::books::{Kind, Row};
+use crate::commands::cells::csv as quoted;
 
 const HEAD: &str = "job,verdict,kind,name,requests,requests_a_day_max,requests_at_once_max,\
                     visits_at_once_max,gap_min_us,tightest_gap_us,tightest_owed_us,broken\n";
@@ -41,14 +42,5 @@ pub(super) fn each(audit: &Audit, mut each: impl FnMut(Kind, &str, &Row)) {
         rows.sort_by(|one, other| one.0.cmp(other.0));
         let rows = rows.into_iter().filter(|(_, row)| row.requests > 0);
         rows.for_each(|(name, row)| each(kind, name, row));
-    }
-}
-
-/// Returns a cell, in quotes if it needs them (RFC 4180).
-fn quoted(text: &str) -> String {
-    if text.contains([',', '"', '\n', '\r']) {
-        format!("\"{}\"", text.replace('"', "\"\""))
-    } else {
-        text.to_owned()
     }
 }

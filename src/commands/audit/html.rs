@@ -1,6 +1,7 @@
 //! The result of an audit as one HTML page that needs no other file.
 
 use super::{Audit, csv, text};
+use crate::commands::cells::html as escaped;
 
 /// The number of rows of a kind that a page shows; CSV has all.
 const ROWS_MAX: usize = 2_000;
@@ -59,8 +60,4 @@ fn push_tables(out: &mut String, audit: &Audit) {
         out.push_str(&format!("<tr{class}>{cells}\n"));
     });
     out.push_str(if last.is_some() { "</table>\n" } else { "" });
-}
-
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

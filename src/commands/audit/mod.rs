@@ -15,14 +15,12 @@
 mod archive;
 mod books;
 mod csv;
-mod files;
 mod html;
-mod line;
 mod order;
 mod robots;
-mod sequence;
 mod text;
 
+use super::crawl_log::{self, Line, Place, Sequence, host_of};
 use super::{Exit, Failure, load};
 use crate::conf::Conf;
 use crate::frontier::{Burst, Rule};
@@ -32,10 +30,8 @@ use crate::url::domain::registrable;
 use archive::Archive;
 use books::{Books, Breach, Kind, Promise};
 use clap::ValueEnum;
-use line::Line;
 use order::{Event, Order};
 use robots::{Robots, Verdict as Allowed};
-use sequence::{Place, Sequence};
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -138,10 +134,10 @@ fn audit(job: &Path, memory: usize) -> io::Result<Audit> {
         audit.conf = Some(conf);
     }
     let mut line = Vec::new();
-    for part in files::parts(job)? {
-        let mut file = files::open(&part)?;
+    for part in crawl_log::parts(job)? {
+        let mut file = crawl_log::open(&part)?;
         audit.begin_file(&part);
-        while files::read_line(&mut *file, &mut line)? {
+        while crawl_log::read_line(&mut *file, &mut line)? {
             audit.take(&line);
         }
     }
@@ -508,15 +504,6 @@ impl Audit {
             doubts.push("there is no crawl log".to_owned());
         }
         doubts
-    }
-}
-
-/// Returns the host of an origin.
-fn host_of(origin: &str) -> &str {
-    let authority = origin.split_once("://").map_or(origin, |(_, rest)| rest);
-    match authority.rsplit_once(':') {
-        Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,
-        _ => authority,
     }
 }
 

@@ -4,7 +4,7 @@
 //! matcher. Everything else is decided here.
 
 use super::archive::Archive;
-use super::line::Line;
+use crate::commands::crawl_log::Line;
 use crate::ground::map::Map;
 use crate::robots::{Rules, SIZE_BYTES_MAX};
 use std::rc::Rc;

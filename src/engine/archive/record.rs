@@ -411,12 +411,13 @@ fn annotations<'a>(fetch: &Fetch, facts: &LogFacts, tries: &'a str) -> SmallVec<
 }
 
 /// All annotations, except for numbers of tries.
-const ANNOTATIONS: [&str; 31] = [
+const ANNOTATIONS: [&str; 32] = [
     "lenTrunc",
     "timeTrunc",
     "disconnectTrunc",
     "trunc",
     "oddHead",
+    "retried",
     "replayed",
     "notReadBack",
     "compared",

@@ -4,34 +4,34 @@
 
 /// What the numbers of the lines show.
 #[derive(Debug, Default)]
-pub(super) struct Sequence {
+pub(in crate::commands) struct Sequence {
     /// The run of the last line, and its number.
     last: (u64, u64),
     /// The missing lines, each as a run and the first and last number.
-    pub(super) holes: Vec<Hole>,
-    pub(super) runs: u64,
+    pub(in crate::commands) holes: Vec<Hole>,
+    pub(in crate::commands) runs: u64,
     /// The number of lines that appear again.
-    pub(super) repeated: u64,
+    pub(in crate::commands) repeated: u64,
     /// The first line that comes after one with a higher number, and the number of such lines.
-    pub(super) moved: Option<(Hole, u64)>,
+    pub(in crate::commands) moved: Option<(Hole, u64)>,
     /// The number of runs of missing lines that are not listed.
-    pub(super) unlisted: u64,
+    pub(in crate::commands) unlisted: u64,
 }
 
 /// Missing lines of one run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Hole {
-    pub(super) run: u64,
-    pub(super) first: u64,
-    pub(super) last: u64,
+pub(in crate::commands) struct Hole {
+    pub(in crate::commands) run: u64,
+    pub(in crate::commands) first: u64,
+    pub(in crate::commands) last: u64,
 }
 
 /// The maximum number of holes that are listed.
 const HOLES_MAX: usize = 10_000;
 
-/// Whether a line is to be audited.
+/// Whether a line is to be counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(in crate::commands) enum Place {
     /// It is the next line, or lines are missing before it.
     Next,
     /// It is the first line of a run.
@@ -42,7 +42,7 @@ pub(super) enum Place {
 
 impl Sequence {
     /// Takes the run and the number of a line.
-    pub(super) fn take(&mut self, run: u64, line: u64) -> Place {
+    pub(in crate::commands) fn take(&mut self, run: u64, line: u64) -> Place {
         let (last_run, last_line) = self.last;
         if run != last_run || self.runs == 0 {
             self.runs += 1;
@@ -65,7 +65,7 @@ impl Sequence {
     }
 
     /// Returns the number of missing lines.
-    pub(super) fn missing(&self) -> u64 {
+    pub(in crate::commands) fn missing(&self) -> u64 {
         self.holes.iter().map(|hole| hole.last - hole.first + 1).sum()
     }
 

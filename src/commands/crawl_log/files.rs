@@ -10,14 +10,14 @@ use super::line::Line;
 const BUFFER_BYTES: usize = 256 << 10;
 /// The maximum length of a line that is read, in bytes. Lines are shorter, unless the file is
 /// damaged.
-pub(super) const LINE_BYTES_MAX: usize = 128 << 10;
+pub(in crate::commands) const LINE_BYTES_MAX: usize = 128 << 10;
 
 /// Returns the files of a job's crawl log, oldest first. `path` is a job directory, or a file of a
 /// log.
 ///
 /// # Errors
 /// A file or the directory can't be read.
-pub(super) fn parts(path: &Path) -> io::Result<Vec<PathBuf>> {
+pub(in crate::commands) fn parts(path: &Path) -> io::Result<Vec<PathBuf>> {
     if !path.is_dir() {
         return Ok(vec![path.to_owned()]);
     }
@@ -39,7 +39,7 @@ pub(super) fn parts(path: &Path) -> io::Result<Vec<PathBuf>> {
 ///
 /// # Errors
 /// The file can't be opened.
-pub(super) fn open(path: &Path) -> io::Result<Box<dyn BufRead>> {
+pub(in crate::commands) fn open(path: &Path) -> io::Result<Box<dyn BufRead>> {
     let mut file = BufReader::with_capacity(BUFFER_BYTES, File::open(path)?);
     let is_gzip = file.fill_buf()?.starts_with(b"\x1F\x8B");
     Ok(if is_gzip {
@@ -54,7 +54,10 @@ pub(super) fn open(path: &Path) -> io::Result<Box<dyn BufRead>> {
 ///
 /// # Errors
 /// The file can't be read.
-pub(super) fn read_line(file: &mut dyn BufRead, line: &mut Vec<u8>) -> io::Result<bool> {
+pub(in crate::commands) fn read_line(
+    file: &mut dyn BufRead,
+    line: &mut Vec<u8>,
+) -> io::Result<bool> {
     line.clear();
     let mut limited = file.take(LINE_BYTES_MAX as u64);
     let is_any = limited.read_until(b'\n', line)? > 0;
