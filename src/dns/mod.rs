@@ -165,10 +165,15 @@ impl Names {
         Known::Later
     }
 
+    /// Returns whether a name is queued and may be looked up now.
+    pub fn can_ask(&self) -> bool {
+        !self.line.is_empty() && self.waiting.len() < self.settings.in_flight_max
+    }
+
     /// Returns the number of the next look-up and the name to look up; `None` if no name is queued
     /// or the maximum number of look-ups is in flight.
     pub fn next_lookup(&mut self) -> Option<(u32, Box<str>)> {
-        if self.waiting.len() >= self.settings.in_flight_max {
+        if !self.can_ask() {
             return None;
         }
         let name = self.line.pop_front()?;

@@ -4,11 +4,11 @@
 //! before it continues, stops when the budget is spent, and resumes in the next turn. One unit is
 //! about the cost of scanning one byte of a page. [`Work`] lists what other work costs.
 //!
-//! A turn has three budgets of equal size, so that no kind of work can starve the others: *intake*
+//! A turn has four budgets of equal size, so that no kind of work can starve the others: *intake*
 //! pays for bytes that come off sockets and go to the archive; *pages* pays for decoding, scanning
 //! and joining the links of pages; *queues* pays for what happens to URLs: admitting and dropping
 //! them, matching them with robots.txt rules, reading their replies back from the archive when a
-//! crawl resumes, and counting what servers wait for.
+//! crawl resumes, and counting what servers wait for; *names* pays for DNS look-ups.
 //!
 //! Law: a turn never takes more than [`Ledger::units_max`] from a budget, which is the budget plus
 //! one step that began when little of it was left. A step costs at most [`STEP_UNITS`]. Archiving a
@@ -27,8 +27,8 @@ pub enum Work {
     /// TLS handshakes: four units a byte, plus a fixed cost for keys and certificates. Charged to
     /// the intake budget.
     Secured,
-    /// Bytes of archived records, multiplied by the cost of compressing one. Charged to the intake
-    /// budget.
+    /// Bytes of archived records, multiplied by the cost of compressing one, plus a fixed cost for
+    /// each. Charged to the intake budget.
     Archived,
     /// Joining the targets of redirects with their base URLs, and parsing cookies. Charged to the
     /// intake budget.
@@ -56,10 +56,12 @@ pub enum Work {
     Lookups,
     /// Servers examined by the census of what servers wait for.
     Census,
+    /// DNS look-ups begun, each with a fixed cost.
+    Names,
 }
 
 /// For each kind of work, in the order of [`Work`]: its name in the summary, and its budget.
-const KINDS: [(Work, &str, Budget); 14] = [
+const KINDS: [(Work, &str, Budget); 15] = [
     (Work::Received, "received", Budget::Intake),
     (Work::Secured, "secured", Budget::Intake),
     (Work::Archived, "archived", Budget::Intake),
@@ -74,6 +76,7 @@ const KINDS: [(Work, &str, Budget); 14] = [
     (Work::Admitted, "admitted", Budget::Queues),
     (Work::Lookups, "lookups", Budget::Queues),
     (Work::Census, "census", Budget::Queues),
+    (Work::Names, "names", Budget::Names),
 ];
 
 impl Work {
@@ -102,14 +105,16 @@ pub enum Budget {
     Pages,
     /// What happens to URLs: admitting, dropping, matching with rules, reading replies back.
     Queues,
+    /// DNS look-ups.
+    Names,
 }
 
 /// The number of budgets that a turn has.
-const BUDGETS: usize = 3;
+const BUDGETS: usize = 4;
 
 impl Budget {
     /// All budgets, in order of declaration.
-    pub const ALL: [Self; BUDGETS] = [Self::Intake, Self::Pages, Self::Queues];
+    pub const ALL: [Self; BUDGETS] = [Self::Intake, Self::Pages, Self::Queues, Self::Names];
 
     /// Returns the name of the budget in messages.
     pub fn name(self) -> &'static str {
@@ -117,6 +122,7 @@ impl Budget {
             Self::Intake => "intake",
             Self::Pages => "pages",
             Self::Queues => "queues",
+            Self::Names => "names",
         }
     }
 }
@@ -248,7 +254,7 @@ mod tests {
         assert_eq!(largest.units, 120);
         assert_eq!(largest.by_kind[Work::Joined as usize], 60);
         assert_eq!(largest.by_kind.iter().sum::<usize>(), largest.units);
-        assert_eq!(Budget::ALL.map(|budget| ledger.peak(budget)), [100, 110, 0]);
+        assert_eq!(Budget::ALL.map(|budget| ledger.peak(budget)), [100, 110, 0, 0]);
         assert_eq!(ledger.units_max(Budget::Pages), 100 + STEP_UNITS);
     }
 }

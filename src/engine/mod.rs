@@ -394,7 +394,8 @@ impl Engine {
         let rereads = self.archive.replays().is_active() && self.may_reread();
         let has_urls = has_fresh || has_old || rereads || self.visits.has_deferred();
         let decides = self.can_place_hops() && !self.admission.seen().is_working();
-        if self.turn.has_actions() || self.has_replies() || has_urls || decides {
+        let has_names = self.visits.can_ask();
+        if self.turn.has_actions() || self.has_replies() || has_urls || decides || has_names {
             return Some(self.turn.at());
         }
         let candidates = [

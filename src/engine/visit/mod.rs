@@ -43,6 +43,10 @@ use outage::Outage;
 use smallvec::SmallVec;
 use std::net::IpAddr;
 
+/// The cost of beginning a DNS look-up, in units of work: 50 us, as c-ares sends a query for each
+/// address family.
+const LOOKUP_UNITS: usize = 32 << 10;
+
 /// What decides when visits begin, apart from the frontier.
 #[derive(Debug)]
 pub(super) struct Visits {
@@ -63,6 +67,11 @@ impl Visits {
             orders: Orders::default(),
             census: Census::default(),
         }
+    }
+
+    /// Returns whether a name is queued and may be looked up now.
+    pub(super) fn can_ask(&self) -> bool {
+        self.names.can_ask()
     }
 
     /// Returns the operator's commands that are in force.
@@ -139,10 +148,12 @@ impl Engine {
         self.turn.back(stage);
     }
 
-    /// Asks the world for the DNS look-ups that visits wait for.
+    /// Asks the world for DNS look-ups that visits wait for, within the budget of the turn.
     pub(super) fn ask_names(&mut self) {
         let stage = self.turn.enter(Stage::Dns, 0);
-        while let Some((lookup, name)) = self.visits.names.next_lookup() {
+        while !self.turn.is_spent(Work::Names) {
+            let Some((lookup, name)) = self.visits.names.next_lookup() else { break };
+            self.turn.charge(Work::Names, LOOKUP_UNITS);
             let families = self.visits.names.families();
             self.turn.act(Action::Resolve { lookup: LookupId(lookup), name, families });
         }
