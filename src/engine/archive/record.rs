@@ -26,6 +26,11 @@ use std::time::Duration;
 /// The cost of compressing one byte, in units of work (see `ledger`).
 const GZIP_WEIGHT: usize = 6;
 
+/// The cost of archiving a reply beside that of its bytes, in units of work: heads and digests of
+/// two records, two gzip members, the lines of the index and of the crawl log, 25 us in all. Small
+/// replies cost little else.
+const RECORD_UNITS: usize = 16 << 10;
+
 /// What the crawl log needs of a fetch after its reply is freed. The line of a page is written only
 /// when its links have been found.
 #[derive(Debug)]
@@ -163,7 +168,7 @@ impl Engine {
             self.wire.request().write_get(&mut self.archive.request, target, authority, cookies);
             let capture = attempt.capture(conn, &self.archive.request);
             let kept = self.archive.store.keep(&capture, self.storage.disk());
-            let units = weight(&self.settings) * reply.raw.len();
+            let units = RECORD_UNITS + weight(&self.settings) * reply.raw.len();
             self.turn.charge(Work::Archived, units);
             let Some(receipt) = self.checked(kept) else {
                 self.turn.back(stage);
@@ -389,7 +394,8 @@ pub(in crate::engine) fn units_max(settings: &Settings) -> usize {
     let reply = &settings.reply;
     let body_bytes = reply.body_bytes_max.saturating_add(reply.framing_bytes_max);
     let bytes = usize::try_from(body_bytes).unwrap_or(usize::MAX);
-    weight(settings).saturating_mul(bytes.saturating_add(reply.head_bytes_max))
+    let bytes = bytes.saturating_add(reply.head_bytes_max);
+    weight(settings).saturating_mul(bytes).saturating_add(RECORD_UNITS)
 }
 
 /// Returns the annotations of a crawl-log line. Where Heritrix has a word for one, it is that word.
