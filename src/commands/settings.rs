@@ -256,6 +256,8 @@ pub(super) fn scope(conf: &conf::Scope) -> url::scope::Settings {
         include: conf.include.clone(),
         exclude: conf.exclude.clone(),
         depth_max: conf.depth_max.unwrap_or(u32::MAX),
+        requisites: conf.requisites,
+        requisite_hops: conf.requisite_hops,
         url_bytes_max: conf.url_bytes_max,
         path_depth_max: conf.path_depth_max,
         segment_repeats_max: conf.segment_repeats_max,
@@ -266,7 +268,7 @@ pub(super) fn scope(conf: &conf::Scope) -> url::scope::Settings {
 
 fn links(conf: &Conf) -> links::Settings {
     links::Settings {
-        embedded: conf.links.embedded,
+        requisites: conf.links.requisites,
         forms: conf.links.forms,
         obey_nofollow: conf.links.nofollow,
         obey_meta: conf.links.robots_meta,
@@ -303,7 +305,7 @@ mod tests {
     use crate::conf::Flag;
 
     /// Another value than the default of each key that may change while a crawl runs.
-    const LIVE: [(&str, &str); 49] = [
+    const LIVE: [(&str, &str); 51] = [
         ("limits.pages_max", "7"),
         ("limits.bytes_max", "\"7MiB\""),
         ("limits.time_max", "\"7h\""),
@@ -313,6 +315,8 @@ mod tests {
         ("scope.prefixes", "[\"http://a.org/x/\"]"),
         ("scope.schemes", "[\"http\"]"),
         ("scope.depth_max", "7"),
+        ("scope.requisites", "\"any\""),
+        ("scope.requisite_hops", "7"),
         ("scope.url_bytes_max", "\"1KiB\""),
         ("scope.include", "[\"x\"]"),
         ("scope.exclude", "[\"x\"]"),
@@ -328,7 +332,7 @@ mod tests {
         ("connections.stop_timeout", "\"7s\""),
         ("connections.addresses_allowed", "[\"127.0.0.0/8\"]"),
         ("connections.addresses_refused", "[\"192.0.2.0/24\"]"),
-        ("links.embedded", "true"),
+        ("links.requisites", "true"),
         ("links.forms", "true"),
         ("links.nofollow", "\"ignore\""),
         ("links.robots_meta", "\"ignore\""),
@@ -361,6 +365,9 @@ mod tests {
             ("job.seeds", "[\"http://a.org/\"]"),
             ("scope.span", "\"host\""),
         ]);
+        if key == "scope.requisites" {
+            lines.insert("links.requisites", "true");
+        }
         lines.insert(key, value);
         let text: String = lines.iter().map(|(key, value)| format!("{key} = {value}\n")).collect();
         Conf::parse(&text, "x.toml").unwrap_or_else(|mistakes| panic!("{text}: {mistakes}"))

@@ -1,4 +1,4 @@
-//! Media types: parses Content-Type fields, and decides whether a body is HTML.
+//! Media types: parses Content-Type fields, and decides whether a body is HTML or CSS.
 //!
 //! All Content-Type fields together are one list; its last member that is a media type wins
 //! ([`MediaType::of`]). If there is none, or it says "unknown", the first bytes of the body decide,
@@ -68,29 +68,31 @@ impl MediaType {
     }
 }
 
-/// What the head of a reply says about whether the body is HTML.
+/// What the head of a reply says about whether the body is HTML or CSS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Html {
+pub enum Markup {
     /// The media type is HTML.
-    Yes,
+    Html,
+    /// The media type is that of style sheets.
+    Css,
     /// The media type is another one, or is missing and may not be sniffed.
-    No,
+    Other,
     /// The media type is missing: [`looks_like_html`] decides by the body.
     Sniff,
 }
 
-/// Returns whether the reply with `head` is HTML, as far as its head says. `bytes` are the bytes of
-/// the head, `media` is what [`MediaType::of`] returned for it.
-pub fn html(media: Option<&MediaType>, head: &Head, bytes: &[u8]) -> Html {
+/// Returns whether the reply with `head` is HTML or CSS, as far as its head says. `bytes` are the
+/// bytes of the head, `media` is what [`MediaType::of`] returned for it.
+pub fn markup(media: Option<&MediaType>, head: &Head, bytes: &[u8]) -> Markup {
     match media.filter(|media| !media.is_unknown()) {
-        Some(media) if is_scanned(&media.essence) => Html::Yes,
-        None if !is_nosniff(head, bytes) => Html::Sniff,
-        _ => Html::No,
+        Some(media) => match &*media.essence {
+            b"text/html" | b"application/xhtml+xml" => Markup::Html,
+            b"text/css" => Markup::Css,
+            _ => Markup::Other,
+        },
+        None if !is_nosniff(head, bytes) => Markup::Sniff,
+        None => Markup::Other,
     }
-}
-
-fn is_scanned(essence: &[u8]) -> bool {
-    matches!(essence, b"text/html" | b"application/xhtml+xml")
 }
 
 fn is_nosniff(head: &Head, bytes: &[u8]) -> bool {
@@ -273,6 +275,19 @@ mod tests {
     }
 
     #[test]
+    fn style_sheets_by_type_only() {
+        for (fields, expected) in [
+            ("Content-Type: Text/CSS; charset=x\r\n", Markup::Css),
+            ("Content-Type: text/plain\r\n", Markup::Other),
+            ("", Markup::Sniff),
+        ] {
+            let (reader, bytes) = head_of(fields);
+            let media = MediaType::of(reader.head(), &bytes);
+            assert_eq!(markup(media.as_ref(), reader.head(), &bytes), expected, "{fields}");
+        }
+    }
+
+    #[test]
     fn html_by_type_or_by_its_first_bytes() {
         let page = "\n <!doctype html>";
         let nosniff = "X-Content-Type-Options: NoSniff\r\n";
@@ -304,9 +319,9 @@ mod tests {
             let (reader, bytes) = head_of(&fields);
             let head = reader.head();
             let media = MediaType::of(head, &bytes);
-            let is = match html(media.as_ref(), head, &bytes) {
-                Html::Sniff => looks_like_html(body.as_bytes()),
-                said => said == Html::Yes,
+            let is = match markup(media.as_ref(), head, &bytes) {
+                Markup::Sniff => looks_like_html(body.as_bytes()),
+                said => said == Markup::Html,
             };
             assert_eq!(is, expected, "{fields:?} {body}: {why}");
         }

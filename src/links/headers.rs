@@ -31,7 +31,7 @@ pub fn header_links(value: &[u8], settings: &Settings, found: &mut Found) {
         }
         rest = parameters.rest;
         let rel = Rel::of(rel.unwrap_or_default(), media);
-        let wanted = rel.page || (rel.embed && settings.embedded);
+        let wanted = rel.page || (rel.embed && settings.requisites);
         if wanted && !anchored {
             let kind = if rel.page { Kind::Header } else { Kind::Embed };
             found.push_text(settings, kind, rel.nofollow, reference);
@@ -173,9 +173,9 @@ fn has_value(name: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    fn links_of(value: &str, embedded: bool) -> Vec<(String, char, bool)> {
+    fn links_of(value: &str, requisites: bool) -> Vec<(String, char, bool)> {
         let mut found = Found::default();
-        let settings = Settings { embedded, ..Settings::default() };
+        let settings = Settings { requisites, ..Settings::default() };
         header_links(value.as_bytes(), &settings, &mut found);
         let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("UTF-8");
         found

@@ -2,10 +2,11 @@
 //!
 //! A [`Scanner`] reads the text of a page once and stores what it finds in a [`Found`]. It
 //! recognizes the tags that the HTML standard's tokenizer produces with a tree builder that runs no
-//! scripts: the text of scripts, styles, titles and comments contains no links, that of `noscript`
-//! does. References are returned in UTF-8 whatever the page's charset, with character references
-//! decoded, white space trimmed, and tabs and line ends removed. They are neither joined to a base
-//! nor checked.
+//! scripts: the text of scripts, titles and comments contains no links, that of `noscript` does. Of
+//! style sheets, in a page or in a reply of their own, it reads the resources that they load.
+//! References are returned in UTF-8 whatever the page's charset, with character references decoded,
+//! white space trimmed, and tabs and line ends removed. They are neither joined to a base nor
+//! checked.
 //!
 //! Laws:
 //! - The result depends on the text alone, not on how it was split into calls.
@@ -18,12 +19,14 @@
 //! that accompany RFC 9309 (meta robots, X-Robots-Tag).
 
 mod charset;
+mod css;
 mod entities;
 mod find;
 mod foreign;
 mod headers;
 mod names;
 mod rels;
+mod requisites;
 mod scan;
 mod srcset;
 mod tags;
@@ -31,6 +34,7 @@ mod tags;
 mod tests;
 
 pub use charset::{Charset, Converted, Converter, charset, is_scannable};
+pub use css::sheet_charset;
 pub use headers::{header_links, refresh, robots_tag};
 pub use scan::{Progress, Scanner};
 
@@ -45,8 +49,8 @@ const TARGETS_SPARE: usize = 1 << 10;
 /// The settings of link extraction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// True to extract the resources of a page as well: images, scripts, styles, media.
-    pub embedded: bool,
+    /// True to extract the requisites of a page as well: images, scripts, style sheets, media.
+    pub requisites: bool,
     /// True to extract the targets of forms that are sent by GET.
     pub forms: bool,
     /// True to skip links that are marked `nofollow`.
@@ -67,7 +71,7 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         Self {
-            embedded: false,
+            requisites: false,
             forms: false,
             obey_nofollow: true,
             obey_meta: true,
@@ -221,8 +225,11 @@ pub struct Cut {
     /// The number of references longer than [`Settings::reference_bytes_max`], except those with
     /// schemes that are not fetched.
     pub long: u64,
-    /// The number of lists, relations and directives in attributes that are too long to be decoded.
+    /// The number of lists, relations, directives, styles and documents in attributes that are too
+    /// long to be decoded.
     pub values: u64,
+    /// The number of documents in `srcdoc` attributes that are nested too deeply.
+    pub nested: u64,
     /// The number of `<base>` URLs that are too long. References are then relative to the page
     /// instead.
     pub bases: u64,
@@ -236,6 +243,7 @@ impl Cut {
             ("linksBytesCut", self.bytes),
             ("linkTooLong", self.long),
             ("valueTooLong", self.values),
+            ("srcdocNested", self.nested),
             ("baseTooLong", self.bases),
         ];
         all.into_iter().filter(|(_, count)| *count > 0)
@@ -251,6 +259,7 @@ impl std::ops::Add for Cut {
             bytes: self.bytes + other.bytes,
             long: self.long + other.long,
             values: self.values + other.values,
+            nested: self.nested + other.nested,
             bases: self.bases + other.bases,
         }
     }
@@ -373,7 +382,9 @@ impl Found {
         if self.bytes.len() == start && !is_click {
             return;
         }
-        if is_foreign(&self.bytes[start..]) {
+        let reference = &self.bytes[start..];
+        // A resource that is only a fragment is a part of the page.
+        if is_foreign(reference) || kind == Kind::Embed && reference[0] == b'#' {
             return self.bytes.truncate(start);
         }
         let is_full = self.entries.len() >= settings.links_max || !self.targets.is_empty();

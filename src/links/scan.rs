@@ -9,10 +9,15 @@
 //! and value are searched in the same way (white space after its equals sign takes a cycle a byte).
 //! Source: the HTML standard, section 13.2.5.
 
+mod elements;
+
+use super::css::Sheet;
 use super::find::{self, skip_space, tag_name_end};
 use super::foreign::{Foreign, Space};
-use super::tags::{self, Attribute, Attributes, ParsedTag, Tag, is_name_at};
+use super::requisites::{BESIDE, ON_ANY_TAG};
+use super::tags::{self, Attribute, Attributes, ParsedTag, Tag};
 use super::{Found, Settings, append_value};
+use elements::Nested;
 use encoding_rs::{Encoding, UTF_8};
 
 /// The result of one call of [`Scanner::scan`].
@@ -30,12 +35,20 @@ pub struct Scanner {
     settings: Settings,
     /// The set of tags whose attributes are read.
     watched: u32,
+    /// True to read the attributes of all other tags, too: in foreign content, and if the settings
+    /// want references that may be on any tag.
+    reads_all: bool,
     charset: &'static Encoding,
     /// All text before this position has been scanned.
     at: usize,
     state: State,
     tag: CurrentTag,
     foreign: Foreign,
+    /// The style sheet of a `style` element, or the text itself if it is one.
+    sheet: Sheet,
+    /// True if the last form is sent by POST.
+    posts: bool,
+    nested: Nested,
 }
 
 /// The kind of text at the position of the scanner.
@@ -51,6 +64,10 @@ enum State {
     Cdata(usize),
     /// Inside an element of this tag whose content is not markup, such as `title`.
     Raw(Tag),
+    /// Inside a `style` element that is scanned as a style sheet.
+    Style,
+    /// Inside a text that is a style sheet.
+    Sheet,
     /// Inside a script.
     Script,
     /// Inside a comment in a script, in which `<script` leads to the state `ScriptInComment`.
@@ -79,6 +96,7 @@ impl Scanner {
         let watched = tags::watched(&settings);
         let attributes = Attributes::default();
         Self {
+            reads_all: settings.requisites || settings.forms,
             settings,
             watched,
             charset: UTF_8,
@@ -92,6 +110,9 @@ impl Scanner {
                 attributes,
             },
             foreign: Foreign::default(),
+            sheet: Sheet::new(UTF_8),
+            posts: false,
+            nested: Nested::default(),
         }
     }
 
@@ -99,6 +120,12 @@ impl Scanner {
     pub fn set_settings(&mut self, settings: Settings) {
         self.watched = tags::watched(&settings);
         self.settings = settings;
+        self.update_reads_all();
+    }
+
+    fn update_reads_all(&mut self) {
+        let Settings { requisites, forms, .. } = self.settings;
+        self.reads_all = requisites || forms || !self.foreign.is_empty();
     }
 
     /// Begins a page in `charset`, which must be scannable ([`super::is_scannable`]). References of
@@ -110,6 +137,16 @@ impl Scanner {
         self.state = State::Text;
         self.tag.bare_end = 0;
         self.foreign.clear();
+        self.update_reads_all();
+        self.posts = false;
+        self.nested.document = None;
+    }
+
+    /// Begins a style sheet in `charset`, which may be any.
+    pub fn begin_sheet(&mut self, charset: &'static Encoding) {
+        self.begin(UTF_8);
+        self.sheet = Sheet::new(charset);
+        self.state = State::Sheet;
     }
 
     /// Returns the position in the page up to which the text has been scanned.
@@ -126,20 +163,43 @@ impl Scanner {
     /// Continues the scan of a page for about `budget_bytes` bytes. `text` is the whole page, the
     /// same in each call.
     pub fn scan(&mut self, text: &[u8], budget_bytes: usize, found: &mut Found) -> Progress {
-        let limit = self.at.saturating_add(budget_bytes.max(1)).min(text.len());
-        while self.at < limit {
+        let mut budget = budget_bytes.max(1);
+        loop {
+            budget = budget.saturating_sub(self.scan_srcdoc(budget, found));
+            let start = self.at;
+            self.scan_page(text, start.saturating_add(budget).min(text.len()), found);
+            budget = budget.saturating_sub(self.at - start);
+            if self.nested.document.is_none() && self.at >= text.len() {
+                return Progress::Done;
+            }
+            if budget == 0 {
+                return Progress::More;
+            }
+        }
+    }
+
+    /// Returns the number of bytes scanned in `srcdoc` attributes since the last call. They are
+    /// no part of [`Scanner::position`].
+    pub fn take_nested(&mut self) -> usize {
+        std::mem::take(&mut self.nested.bytes)
+    }
+
+    /// Scans the page itself up to `limit`, or up to a document in an attribute.
+    fn scan_page(&mut self, text: &[u8], limit: usize, found: &mut Found) {
+        while self.at < limit && self.nested.document.is_none() {
             match self.state {
                 State::Text => self.text(text, limit, found),
                 State::Tag => self.attributes(text, limit, found),
                 State::Comment(from) => self.comment(text, from),
                 State::Cdata(from) => self.cdata(text, from),
                 State::Raw(tag) => self.raw(text, tag),
+                State::Style => self.style(text, found),
+                State::Sheet => self.sheet(text, found),
                 State::Script => self.script(text),
                 State::ScriptComment(from) => self.script_comment(text, from),
                 State::ScriptInComment(from) => self.script_in_comment(text, from),
             }
         }
-        if self.at < text.len() { Progress::More } else { Progress::Done }
     }
 
     /// Scans text up to `limit`, or up to a position at which the state changes.
@@ -197,10 +257,10 @@ impl Scanner {
 
     /// Searches the end of a tag that is not relevant to links. Tags of the common forms (no
     /// attributes, or only plainly named ones with quoted values) are skipped quickly. Other tags
-    /// are read in full, and so is every tag in foreign content.
+    /// are read in full, and so is every tag if `reads_all` is true.
     #[inline(always)]
     fn skip_tag(&self, text: &[u8], name: usize, limit: usize) -> Result<usize, usize> {
-        if self.foreign.is_empty() { skip_tag(text, name, limit) } else { Err(name) }
+        if self.reads_all { Err(name) } else { skip_tag(text, name, limit) }
     }
 
     /// Reads what begins with a `<` but is not a tag: a comment, a declaration, or text. Returns
@@ -287,7 +347,7 @@ impl Scanner {
 
     #[inline(always)]
     fn note(&mut self, attribute: Option<Attribute>, start: usize, end: usize) {
-        let matters = self.tag.tag != Tag::Other || !self.foreign.is_empty();
+        let matters = self.tag.tag != Tag::Other || self.reads_all;
         if let Some(attribute) = attribute.filter(|_| matters) {
             self.tag.attributes.note(attribute, start, end);
         }
@@ -307,15 +367,25 @@ impl Scanner {
             }
         }
         if tag == Tag::Other || self.tag.is_end {
+            if self.tag.attributes.has_any(ON_ANY_TAG) && !self.tag.is_end {
+                self.parsed(text).file_beside(self.posts, found);
+            }
             return;
         }
         self.state = match tag {
+            Tag::Style if self.settings.requisites && self.parsed(text).is_css(found) => {
+                self.sheet = Sheet::new(self.charset);
+                State::Style
+            }
             Tag::Script => State::Script,
             Tag::Iframe | Tag::Noembed | Tag::Noframes | Tag::Plaintext => State::Raw(tag),
             Tag::Style | Tag::Textarea | Tag::Title | Tag::Xmp => State::Raw(tag),
             _ => State::Text,
         };
         self.parsed(text).file(found);
+        if tag == Tag::Form || self.tag.attributes.has_any(BESIDE) {
+            self.file_beside(text, found);
+        }
     }
 
     /// Stores the references of a tag in foreign content.
@@ -331,13 +401,20 @@ impl Scanner {
     fn parsed<'a>(&'a self, text: &'a [u8]) -> ParsedTag<'a> {
         let CurrentTag { tag, name_start, ref attributes, .. } = self.tag;
         let (settings, charset) = (&self.settings, self.charset);
-        ParsedTag { settings, charset, text, tag, name_start, attributes }
+        let is_srcdoc = self.nested.depth > 0;
+        ParsedTag { settings, charset, text, tag, name_start, attributes, is_srcdoc }
     }
 
     /// Reports a tag to the tracker of foreign content; returns the language that the tag belongs
     /// to.
     #[cold]
     fn update_foreign(&mut self, text: &[u8], is_closed: bool) -> Space {
+        let space = self.space_of_tag(text, is_closed);
+        self.update_reads_all();
+        space
+    }
+
+    fn space_of_tag(&mut self, text: &[u8], is_closed: bool) -> Space {
         let name = tags::name_at(text, self.tag.name_start);
         if self.tag.is_end {
             return self.foreign.end(name);
@@ -374,79 +451,6 @@ impl Scanner {
         self.at = close + 1;
         if text[from..close].ends_with(b"]]") {
             self.state = State::Text;
-        }
-    }
-
-    fn raw(&mut self, text: &[u8], tag: Tag) {
-        if tag == Tag::Plaintext {
-            self.at = text.len();
-            return;
-        }
-        let Some(open) = find::byte(text, self.at, b'<') else {
-            self.at = text.len();
-            return;
-        };
-        self.at = open + 1;
-        self.try_end(text, open, tag);
-    }
-
-    fn script(&mut self, text: &[u8]) {
-        let Some(open) = find::byte(text, self.at, b'<') else {
-            self.at = text.len();
-            return;
-        };
-        self.at = open + 1;
-        if text[open..].starts_with(b"<!--") {
-            self.at = open + 4;
-            self.state = State::ScriptComment(open + 2);
-        } else {
-            self.try_end(text, open, Tag::Script);
-        }
-    }
-
-    fn script_comment(&mut self, text: &[u8], from: usize) {
-        let Some(open) = self.script_comment_step(text, from) else { return };
-        if is_name_at(text, open + 1, Tag::Script.name()) {
-            self.at = open + 1 + Tag::Script.name().len();
-            self.state = State::ScriptInComment(from);
-        } else {
-            self.try_end(text, open, Tag::Script);
-        }
-    }
-
-    fn script_in_comment(&mut self, text: &[u8], from: usize) {
-        let Some(open) = self.script_comment_step(text, from) else { return };
-        let name = open + 2;
-        if text.get(open + 1) == Some(&b'/') && is_name_at(text, name, Tag::Script.name()) {
-            self.at = name + Tag::Script.name().len();
-            self.state = State::ScriptComment(from);
-        }
-    }
-
-    /// Searches the next `<` or `>` in a comment in a script. Returns the position of a `<`. A `>`
-    /// after two dashes ends the comment.
-    fn script_comment_step(&mut self, text: &[u8], from: usize) -> Option<usize> {
-        let Some(position) = find::either(text, self.at, b'<', b'>') else {
-            self.at = text.len();
-            return None;
-        };
-        self.at = position + 1;
-        if text[position] == b'<' {
-            return Some(position);
-        }
-        if text[from..position].ends_with(b"--") {
-            self.state = State::Script;
-        }
-        None
-    }
-
-    /// Begins to read the end tag of `tag` like any other tag, if it is at the position `open`.
-    fn try_end(&mut self, text: &[u8], open: usize, tag: Tag) {
-        let name = open + 2;
-        if text.get(open + 1) == Some(&b'/') && is_name_at(text, name, tag.name()) {
-            self.open(Tag::Other, true, name);
-            self.at = name + tag.name().len();
-            self.state = State::Tag;
         }
     }
 }

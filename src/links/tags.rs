@@ -19,9 +19,6 @@ const VALUE_BYTES_MAX: usize = 64 << 10;
 /// be read again.
 const DECLARED_BYTES: usize = 64 << 10;
 
-/// SVG elements that embed or run the resource they refer to.
-const SVG_RESOURCES: [&[u8]; 4] = [b"image", b"use", b"feimage", b"script"];
-
 /// A tag that is relevant to links or to how the text after it is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -200,9 +197,9 @@ pub(super) fn watched(settings: &Settings) -> u32 {
     let set = |tags: &[Tag]| tags.iter().fold(0, |set, tag| set | tag.bit());
     let always = set(&[A, Area, Base, Frame, Iframe, Link, Meta])
         | set(&[Noembed, Noframes, Plaintext, Script, Style, Textarea, Title, Xmp, Svg, Math]);
-    let embedded = set(&[Audio, Embed, Image, Img, Input, Object, Source, Track, Video]);
+    let requisites = set(&[Audio, Embed, Image, Img, Input, Object, Source, Track, Video]);
     always
-        | if settings.embedded { embedded } else { 0 }
+        | if settings.requisites { requisites } else { 0 }
         | if settings.forms { Form.bit() } else { 0 }
 }
 
@@ -211,10 +208,16 @@ pub(super) fn watched(settings: &Settings) -> u32 {
 #[repr(u8)]
 pub(super) enum Attribute {
     Action,
+    Background,
     Charset,
+    Codebase,
     Content,
     Data,
+    DataSrc,
+    DataSrcset,
     Encoding,
+    FormAction,
+    FormMethod,
     Href,
     HttpEquiv,
     ImageSrcset,
@@ -223,7 +226,9 @@ pub(super) enum Attribute {
     Poster,
     Rel,
     Src,
+    Srcdoc,
     Srcset,
+    Style,
     Type,
     XlinkHref,
 }
@@ -231,11 +236,13 @@ pub(super) enum Attribute {
 const ATTRIBUTES: usize = Attribute::XlinkHref as usize + 1;
 
 /// The relevant attributes whose names have up to eight letters.
-const ATTRIBUTES_SHORT: [(&[u8], Attribute); 13] = [
+const ATTRIBUTES_SHORT: [(&[u8], Attribute); 17] = [
     (b"action", Attribute::Action),
     (b"charset", Attribute::Charset),
+    (b"codebase", Attribute::Codebase),
     (b"content", Attribute::Content),
     (b"data", Attribute::Data),
+    (b"data-src", Attribute::DataSrc),
     (b"encoding", Attribute::Encoding),
     (b"href", Attribute::Href),
     (b"method", Attribute::Method),
@@ -243,14 +250,16 @@ const ATTRIBUTES_SHORT: [(&[u8], Attribute); 13] = [
     (b"poster", Attribute::Poster),
     (b"rel", Attribute::Rel),
     (b"src", Attribute::Src),
+    (b"srcdoc", Attribute::Srcdoc),
     (b"srcset", Attribute::Srcset),
+    (b"style", Attribute::Style),
     (b"type", Attribute::Type),
 ];
 
 /// Maps the hash of a name's key ([`key_of`]) to the key and its attribute.
 static KEYS: [(u64, Option<Attribute>); 1 << KEY_BITS] = keys();
 const KEY_BITS: u32 = 5;
-const KEY_FACTOR: u64 = 0x01c3_d306_6352_1d89;
+const KEY_FACTOR: u64 = 0x012b_cc15_93bd_04cf;
 
 const fn slot_of_key(key: u64) -> usize {
     (key.wrapping_mul(KEY_FACTOR) >> (64 - KEY_BITS)) as usize
@@ -310,6 +319,10 @@ impl Attribute {
             0..=8 => Self::of_key(key_of(name)),
             10 if name.eq_ignore_ascii_case(b"http-equiv") => Some(Self::HttpEquiv),
             10 if name.eq_ignore_ascii_case(b"xlink:href") => Some(Self::XlinkHref),
+            10 if name.eq_ignore_ascii_case(b"background") => Some(Self::Background),
+            10 if name.eq_ignore_ascii_case(b"formaction") => Some(Self::FormAction),
+            10 if name.eq_ignore_ascii_case(b"formmethod") => Some(Self::FormMethod),
+            11 if name.eq_ignore_ascii_case(b"data-srcset") => Some(Self::DataSrcset),
             11 if name.eq_ignore_ascii_case(b"imagesrcset") => Some(Self::ImageSrcset),
             _ => None,
         }
@@ -326,7 +339,7 @@ impl Attribute {
 /// The positions of the relevant attribute values of one tag.
 #[derive(Debug, Default)]
 pub(super) struct Attributes {
-    present: u16,
+    present: u32,
     spans: [(usize, usize); ATTRIBUTES],
 }
 
@@ -340,18 +353,24 @@ impl Attributes {
     /// the same name.
     #[inline(always)]
     pub(super) fn note(&mut self, attribute: Attribute, start: usize, end: usize) {
-        let bit = 1 << attribute as u16;
+        let bit = 1 << attribute as u32;
         if self.present & bit == 0 {
             self.present |= bit;
             self.spans[attribute as usize] = (start, end);
         }
     }
 
+    /// Returns whether the tag has one of these attributes. `set` has a bit for each of them.
+    #[inline(always)]
+    pub(super) fn has_any(&self, set: u32) -> bool {
+        self.present & set != 0
+    }
+
     /// Returns the value of an attribute as it is in the page; `None` if the tag doesn't have it.
     #[inline(always)]
     pub(super) fn value<'a>(&self, text: &'a [u8], attribute: Attribute) -> Option<&'a [u8]> {
         let (start, end) = self.spans[attribute as usize];
-        (self.present & 1 << attribute as u16 != 0).then(|| &text[start..end])
+        (self.present & 1 << attribute as u32 != 0).then(|| &text[start..end])
     }
 }
 
@@ -364,6 +383,9 @@ pub(super) struct ParsedTag<'a> {
     pub(super) tag: Tag,
     pub(super) name_start: usize,
     pub(super) attributes: &'a Attributes,
+    /// True if the tag is in the document of an `srcdoc` attribute, which declares nothing about
+    /// the page.
+    pub(super) is_srcdoc: bool,
 }
 
 impl<'a> ParsedTag<'a> {
@@ -372,16 +394,16 @@ impl<'a> ParsedTag<'a> {
     pub(super) fn file(self, found: &mut Found) {
         match self.tag {
             Tag::A | Tag::Area => self.anchor(found, Attribute::Href),
-            Tag::Frame | Tag::Iframe => self.push(found, Kind::Frame, false, Attribute::Src),
+            Tag::Frame | Tag::Iframe => self.frame(found),
             Tag::Base => {
-                if let Some(raw) = self.raw(Attribute::Href) {
+                if let Some(raw) = self.raw(Attribute::Href).filter(|_| !self.is_srcdoc) {
                     found.set_base(self.settings, self.charset, raw);
                 }
             }
             Tag::Link => self.link(found),
             Tag::Meta => self.meta(found),
             Tag::Form => self.form(found),
-            _ if self.settings.embedded => self.embed(found),
+            _ if self.settings.requisites => self.embed(found),
             _ => {}
         }
     }
@@ -398,18 +420,19 @@ impl<'a> ParsedTag<'a> {
         };
         if space == Space::Math || is(b"a") {
             self.anchor(found, attribute);
-        } else if self.settings.embedded && SVG_RESOURCES.into_iter().any(is) {
-            self.push(found, Kind::Embed, false, attribute);
+        }
+        if space == Space::Svg && self.settings.requisites {
+            self.svg_resource(name, attribute, found);
         }
     }
 
-    fn raw(self, attribute: Attribute) -> Option<&'a [u8]> {
+    pub(super) fn raw(self, attribute: Attribute) -> Option<&'a [u8]> {
         self.attributes.value(self.text, attribute)
     }
 
     /// Returns the value of an attribute with character references decoded; `None` if the tag
     /// doesn't have it or it is too long.
-    fn value(self, found: &mut Found, attribute: Attribute) -> Option<Cow<'a, [u8]>> {
+    pub(super) fn value(self, found: &mut Found, attribute: Attribute) -> Option<Cow<'a, [u8]>> {
         let raw = self.raw(attribute)?;
         if raw.len() > VALUE_BYTES_MAX {
             found.cut.values += 1;
@@ -428,13 +451,13 @@ impl<'a> ParsedTag<'a> {
         Rel::of(&list, self.value(found, Attribute::Type).as_deref())
     }
 
-    fn push(self, found: &mut Found, kind: Kind, nofollow: bool, attribute: Attribute) {
+    pub(super) fn push(self, found: &mut Found, kind: Kind, nofollow: bool, attribute: Attribute) {
         if let Some(raw) = self.raw(attribute) {
             found.push(self.settings, self.charset, kind, nofollow, raw);
         }
     }
 
-    fn push_set(self, found: &mut Found, attribute: Attribute) {
+    pub(super) fn push_set(self, found: &mut Found, attribute: Attribute) {
         let Some(list) = self.value(found, attribute) else { return };
         for url in Candidates::of(&list) {
             found.push_text(self.settings, Kind::Embed, false, url);
@@ -450,37 +473,29 @@ impl<'a> ParsedTag<'a> {
         let rel = self.rel(found);
         if rel.page {
             self.push(found, Kind::Related, rel.nofollow, Attribute::Href);
-        } else if rel.embed && self.settings.embedded {
+        } else if rel.embed && self.settings.requisites {
             self.push(found, Kind::Embed, rel.nofollow, Attribute::Href);
             self.push_set(found, Attribute::ImageSrcset);
         }
     }
 
     fn form(self, found: &mut Found) {
-        let method = self.value(found, Attribute::Method).unwrap_or_default();
-        let is = |other: &[u8]| method.eq_ignore_ascii_case(other);
-        if !is(b"post") && !is(b"dialog") {
+        if self.sends_by_get(found, Attribute::Method) != Some(false) {
             self.push(found, Kind::Form, false, Attribute::Action);
         }
     }
 
-    fn embed(self, found: &mut Found) {
-        let main = if self.tag == Tag::Object { Attribute::Data } else { Attribute::Src };
-        match self.tag {
-            Tag::Audio | Tag::Embed | Tag::Image | Tag::Img | Tag::Input | Tag::Object => {}
-            Tag::Script | Tag::Source | Tag::Track | Tag::Video => {}
-            _ => return,
-        }
-        self.push(found, Kind::Embed, false, main);
-        match self.tag {
-            Tag::Image | Tag::Img | Tag::Source => self.push_set(found, Attribute::Srcset),
-            Tag::Video => self.push(found, Kind::Embed, false, Attribute::Poster),
-            _ => {}
-        }
+    /// Returns whether the method that an attribute names is GET; `None` if the tag doesn't have
+    /// the attribute. Unknown methods mean GET.
+    pub(super) fn sends_by_get(self, found: &mut Found, attribute: Attribute) -> Option<bool> {
+        let method = self.value(found, attribute)?;
+        let is = |other: &[u8]| method.eq_ignore_ascii_case(other);
+        Some(!is(b"post") && !is(b"dialog"))
     }
 
     fn meta(self, found: &mut Found) {
-        let may_declare = found.charset.is_none() && self.name_start < DECLARED_BYTES;
+        let may_declare =
+            found.charset.is_none() && !self.is_srcdoc && self.name_start < DECLARED_BYTES;
         if let Some(label) = self.value(found, Attribute::Charset).filter(|_| may_declare) {
             found.charset = charset::declared(&label);
         }

@@ -1,16 +1,14 @@
 //! Tests the scanner against the tokenizer of html5ever, and with its input split into pieces.
 
 mod bounds;
+mod css;
 mod foreign;
+mod oracle;
+mod requisites;
 
 use super::*;
 use crate::ground::random::Random;
-use html5ever::tendril::StrTendril;
-use html5ever::tokenizer::states::RawKind;
-use html5ever::tokenizer::{
-    BufferQueue, Tag, TagKind, Token, TokenSink, TokenSinkResult, Tokenizer, TokenizerOpts,
-};
-use std::cell::RefCell;
+use oracle::tokenized;
 
 /// The compared links: kind, reference, nofollow.
 type Links = Vec<(Kind, String, bool)>;
@@ -24,7 +22,7 @@ struct Page {
 }
 
 fn everything() -> Settings {
-    Settings { embedded: true, forms: true, ..Settings::default() }
+    Settings { requisites: true, forms: true, ..Settings::default() }
 }
 
 /// Scans the page in steps of `budget` bytes.
@@ -50,103 +48,6 @@ fn page_of(found: &Found) -> Page {
         base: found.base().map(text),
         directives: found.directives(),
     }
-}
-
-/// A sink that records links as tags are emitted, in the simplest way.
-struct Oracle {
-    settings: Settings,
-    page: RefCell<Page>,
-}
-
-impl TokenSink for Oracle {
-    type Handle = ();
-
-    fn process_token(&self, token: Token, _line: u64) -> TokenSinkResult<()> {
-        let Token::TagToken(tag) = token else { return TokenSinkResult::Continue };
-        if tag.kind == TagKind::EndTag {
-            return TokenSinkResult::Continue;
-        }
-        self.note(&tag);
-        match &*tag.name {
-            "title" | "textarea" => TokenSinkResult::RawData(RawKind::Rcdata),
-            "style" | "xmp" | "iframe" | "noembed" | "noframes" => {
-                TokenSinkResult::RawData(RawKind::Rawtext)
-            }
-            "script" => TokenSinkResult::RawData(RawKind::ScriptData),
-            "plaintext" => TokenSinkResult::Plaintext,
-            _ => TokenSinkResult::Continue,
-        }
-    }
-}
-
-impl Oracle {
-    fn note(&self, tag: &Tag) {
-        let value = |name: &str| {
-            let attribute = tag.attrs.iter().find(|attribute| &*attribute.name.local == name);
-            attribute.map(|attribute| attribute.value.to_string())
-        };
-        let has = |list: &str, word: &str| {
-            list.split_ascii_whitespace().any(|known| known.eq_ignore_ascii_case(word))
-        };
-        let rel = value("rel").unwrap_or_default();
-        let (nofollow, embedded) = (has(&rel, "nofollow"), self.settings.embedded);
-        match &*tag.name {
-            "a" | "area" => self.link(Kind::Anchor, value("href"), nofollow),
-            "frame" | "iframe" => self.link(Kind::Frame, value("src"), false),
-            "base" => {
-                let base = &mut self.page.borrow_mut().base;
-                *base = base.take().or(value("href").map(|href| cleaned(&href)));
-            }
-            "link" if has(&rel, "next") => self.link(Kind::Related, value("href"), nofollow),
-            "link" if has(&rel, "icon") && embedded => {
-                self.link(Kind::Embed, value("href"), nofollow);
-            }
-            "meta" => self.meta(value("name"), value("http-equiv"), value("content")),
-            "form" if self.settings.forms => self.link(Kind::Form, value("action"), false),
-            "img" | "image" | "source" | "script" | "video" | "input" if embedded => {
-                self.link(Kind::Embed, value("src"), false);
-            }
-            _ => {}
-        }
-    }
-
-    fn meta(&self, name: Option<String>, field: Option<String>, content: Option<String>) {
-        let Some(content) = content else { return };
-        if name.is_some_and(|name| name.eq_ignore_ascii_case("robots")) {
-            let directives = &mut self.page.borrow_mut().directives;
-            *directives = *directives | Directives::of(content.as_bytes());
-        }
-        if field.is_some_and(|field| field.eq_ignore_ascii_case("refresh"))
-            && let Some((_, Some(to))) = refresh(content.as_bytes())
-        {
-            let to = String::from_utf8(to.to_vec()).expect("cut between characters");
-            self.link(Kind::Refresh, Some(to), false);
-        }
-    }
-
-    fn link(&self, kind: Kind, value: Option<String>, nofollow: bool) {
-        let is_click = matches!(kind, Kind::Anchor | Kind::Form | Kind::Refresh);
-        if let Some(value) = value.filter(|value| is_click || !cleaned(value).is_empty()) {
-            self.page.borrow_mut().links.push((kind, cleaned(&value), nofollow));
-        }
-    }
-}
-
-fn cleaned(value: &str) -> String {
-    let trimmed = value.trim_matches(['\t', '\n', '\x0c', '\r', ' ']);
-    trimmed.replace(['\t', '\n', '\r'], "")
-}
-
-fn tokenized(text: &str, settings: &Settings) -> Page {
-    let oracle = Oracle { settings: settings.clone(), page: RefCell::default() };
-    let tokenizer = Tokenizer::new(oracle, TokenizerOpts::default());
-    let queue = BufferQueue::default();
-    queue.push_back(StrTendril::from(text));
-    while !queue.is_empty() {
-        let _ = tokenizer.feed(&queue);
-    }
-    tokenizer.end();
-    tokenizer.sink.page.into_inner()
 }
 
 /// Pieces that are difficult for tokenizers.
@@ -182,6 +83,18 @@ const DIFFICULT: &[&str] = &[
     "<SCRIPT src=x>",
     "<style>",
     "</style>",
+    "<style type=x>",
+    "url(u.png)",
+    "@import 'm';",
+    "/*",
+    "*/",
+    "a{b:url('c')}",
+    "<p style=\"background:url(s.png)\">",
+    "<a style='x:url(&quot;t&#41;&quot;)'>",
+    "<td background=k>",
+    "<iframe srcdoc='<img src=d><a href=e>'>",
+    " srcdoc='&lt;iframe srcdoc=&quot;&lt;img src=o>\">'",
+    "<button formaction=q>",
     "<title>",
     "</title>",
     "<textarea>",
@@ -220,6 +133,7 @@ const DIFFICULT: &[&str] = &[
     "<image src=i>",
     "<source src=s>",
     "<video src=v>",
+    "<input type=image src=n>",
     "<input src=n>",
     " rel=nofollow",
     " rel='x NoFollow'",

@@ -12,7 +12,7 @@ use url::Url;
 
 /// Runs `html.jsonl` in `folder`.
 pub fn run(folder: &Path) -> Report {
-    let settings = Settings { embedded: true, forms: true, ..Settings::default() };
+    let settings = Settings { requisites: true, forms: true, ..Settings::default() };
     let mut scanner = Scanner::new(settings);
     let mut found = Found::new();
     let mut report = Report::default();

@@ -1,4 +1,4 @@
-//! The scanner of pages and header fields for references.
+//! The scanner of pages, style sheets and header fields for references.
 //!
 //! Laws: the number of times a scan stops for its budget does not change what is found; limits
 //! hold; no reference has white space around it or line ends in it; header fields are read to their
@@ -8,7 +8,7 @@ use super::{Target, seeded};
 use encoding_rs::{SHIFT_JIS, UTF_8, WINDOWS_1252};
 use sted::links::{
     Converter, Found, Kind, Progress, Scanner, Settings, charset, header_links, is_scannable,
-    refresh, robots_tag,
+    refresh, robots_tag, sheet_charset,
 };
 
 pub const TARGET: Target = Target {
@@ -21,6 +21,10 @@ pub const TARGET: Target = Target {
         b"<meta charset=shift_jis><svg><a xlink:href=s></a><![CDATA[<a href=no>]]></svg>\
           <iframe src=&#x2F;f&#47;></iframe><form action=q><area href=\"\ttab\n\">",
         b"<https://a.test/>; rel=\"next\"; title=\"a, b\", </c>; rel=canonical nofollow",
+        b"@charset \"utf-8\"; @import 'a' supports(b:url(c)); d{e:url( f\\)g ) image-set('h' 1x, \
+          url(\"i\") 2x)} @namespace url(j); @media k{l{m:src('n')}} /* url(o) */",
+        b"<style>@import url(a);</style><p style='b:url(c)'><td background=d><iframe srcdoc=\
+          '<img src=e><iframe srcdoc=&quot;<p style=f:url(g)>&quot;>'><button formaction=h>",
         b"5; url='/later', sted: noindex, nofollow, unavailable_after: 25 Jun",
     ],
     words: &[
@@ -53,13 +57,28 @@ pub const TARGET: Target = Target {
         "/>",
         "\0",
         "<title>",
+        "<style>",
+        "</style>",
+        "url(",
+        "image-set('",
+        "@import '",
+        "/*",
+        "*/",
+        "\\",
+        "<p style='a:url(",
+        "<iframe srcdoc='",
+        "(",
+        ")",
+        "{",
+        "}",
+        ";",
     ],
     check,
 };
 
 pub fn check(bytes: &[u8]) {
     let settings = Settings {
-        embedded: true,
+        requisites: true,
         forms: true,
         links_max: 40,
         reference_bytes_max: 100,
@@ -76,6 +95,17 @@ pub fn check(bytes: &[u8]) {
         (whole.base(), whole.directives(), whole.charset(), whole.cut()),
         (cut.base(), cut.directives(), cut.charset(), cut.cut())
     );
+
+    let sheet = |budget: &mut dyn FnMut() -> usize| {
+        let (mut scanner, mut found) = (Scanner::new(settings.clone()), Found::new());
+        scanner.begin_sheet(sheet_charset(None, bytes));
+        while let Progress::More = scanner.scan(bytes, budget(), &mut found) {}
+        assert_tame(&found, &settings);
+        found
+    };
+    let (whole_sheet, cut) = (sheet(&mut || usize::MAX / 2), sheet(&mut || 1 + random.below(60)));
+    assert_eq!(whole_sheet.links().collect::<Vec<_>>(), cut.links().collect::<Vec<_>>());
+    assert_eq!(whole_sheet.cut(), cut.cut());
 
     let mut found = Found::new();
     header_links(bytes, &settings, &mut found);

@@ -278,10 +278,16 @@ section! {
     /// Which references of a page are followed. Always: a, area, frame, iframe, link to pages, meta
     /// refresh, and the fields Link, Location and Refresh.
     links: Links {
-        /// Follow references to images, scripts, style sheets and media, too.
+        /// Fetch the requisites of pages, too: what browsers load to show them, such as images,
+        /// scripts, style sheets, fonts and media. They are found in the elements and attributes of
+        /// HTML and SVG, in srcset and srcdoc, in data-src and data-srcset, and in style sheets:
+        /// files, elements and attributes.
         ///
-        /// true fetches ten to a hundred times as much.
-        embedded: bool = false, flag(), [Live, Site];
+        /// Not wanted are hints about the next page (prefetch, prerender), pages about the content
+        /// (cite, longdesc), reports (ping), attributes of scripts (data-href), URLs without a
+        /// resource (javascript:, data:), feeds and previews (og:image). true fetches ten to a
+        /// hundred times as much.
+        requisites: bool = false, flag(), [Live, Site];
 
         /// Follow the targets of forms with method GET, too, without their fields.
         ///

@@ -417,7 +417,7 @@ fn annotations<'a>(fetch: &Fetch, facts: &LogFacts, tries: &'a str) -> SmallVec<
 }
 
 /// All annotations, except for numbers of tries.
-const ANNOTATIONS: [&str; 32] = [
+const ANNOTATIONS: [&str; 33] = [
     "lenTrunc",
     "timeTrunc",
     "disconnectTrunc",
@@ -446,6 +446,7 @@ const ANNOTATIONS: [&str; 32] = [
     "linksCut",
     "linksBytesCut",
     "linkTooLong",
+    "srcdocNested",
     "valueTooLong",
     "baseTooLong",
     "urlTooLong",

@@ -1,5 +1,5 @@
-//! Reads the references in the body of a page: decodes it, determines its charset, converts it,
-//! scans it.
+//! Reads the references in the body of a page or style sheet: decodes it, determines its charset,
+//! converts it, scans it.
 //!
 //! Each step works within the turn's budget and continues in the next turn. A page whose `meta`
 //! element names another charset late is read again from the beginning, once (HTML standard,
@@ -10,7 +10,7 @@ use crate::engine::Engine;
 use crate::engine::ledger::Work;
 use crate::ground::stats::Stage;
 use crate::http::coding::State;
-use crate::http::mime::{self, Html};
+use crate::http::mime::{self, Markup};
 use crate::links::{self, Charset, Converter, Progress};
 use encoding_rs::{Encoding, UTF_8};
 
@@ -40,8 +40,8 @@ impl PageWorker {
             text.shrink_to(TEXT_SPARE_BYTES);
         }
         self.own_text = !page.sources.codings.is_empty();
-        self.stage = match (page.sources.html, self.own_text) {
-            (Html::No, _) => Step::Follow,
+        self.stage = match (page.sources.markup, self.own_text) {
+            (Markup::Other, _) => Step::Follow,
             (_, true) => {
                 self.decoder.begin(&page.sources.codings);
                 Step::Decode
@@ -53,11 +53,17 @@ impl PageWorker {
     /// Determines the charset of the page. Returns the cost in units of work.
     fn find_charset(&mut self, page: &Page) -> usize {
         let text = text_of(self.own_text, &self.text, page);
-        if page.sources.html == Html::Sniff && !mime::looks_like_html(text) {
+        if page.sources.markup == Markup::Sniff && !mime::looks_like_html(text) {
             self.stage = Step::Follow;
             return 1;
         }
         let label = page.sources.charset.as_deref();
+        if page.sources.markup == Markup::Css {
+            // The queries of its references are in UTF-8 whatever its charset (CSS Values 4, 4.5).
+            self.scanner.begin_sheet(links::sheet_charset(label, text));
+            self.stage = Step::Scan;
+            return 1;
+        }
         let Charset { encoding, is_tentative, checked_bytes } = links::charset(label, text);
         self.is_tentative = is_tentative;
         self.begin_charset(encoding);
@@ -173,11 +179,12 @@ impl Engine {
         let (page, worker) = (&self.pages.queue[0], &mut self.pages.worker);
         let text = text_of(worker.own_text, &worker.text, page);
         let budget = self.turn.left(Work::Scanned).max(1);
-        let spent = budget.min(text.len() - worker.taken).max(1);
-        self.turn.meter_mut().stay(Stage::Links, spent);
+        self.turn.meter_mut().stay(Stage::Links, 0);
+        let before = worker.scanner.position();
         let progress = worker.scanner.scan(text, budget, &mut worker.found);
-        worker.taken += spent.min(text.len() - worker.taken);
-        self.turn.charge(Work::Scanned, spent);
+        let spent = worker.scanner.position() - before + worker.scanner.take_nested();
+        self.turn.meter_mut().add_bytes(spent);
+        self.turn.charge(Work::Scanned, spent.max(1));
         if worker.is_tentative
             && let Some(charset) = worker.found.charset()
         {

@@ -1,10 +1,10 @@
-//! Where the links of a reply may be: in header fields, and in its body if that is HTML.
+//! Where the links of a reply may be: in header fields, and in its body if that is HTML or CSS.
 
 use crate::engine::redirect::is_redirect;
 use crate::engine::settings::Settings;
 use crate::engine::wire::Reply;
 use crate::http::coding::Coding;
-use crate::http::mime::{self, Html, MediaType};
+use crate::http::mime::{self, Markup, MediaType};
 use crate::http::response::Head;
 use crate::links::{self, Cut, Directives, Found};
 use smallvec::SmallVec;
@@ -20,7 +20,7 @@ pub(in crate::engine) struct LinkSources {
     /// The charset that the Content-Type field names.
     pub(super) charset: Option<SmallVec<[u8; 32]>>,
     pub(super) codings: SmallVec<[Coding; 3]>,
-    pub(super) html: Html,
+    pub(super) markup: Markup,
     /// What was out of the ordinary in the reply, as annotations for its line in the crawl log.
     pub(in crate::engine) notes: SmallVec<[&'static str; 2]>,
 }
@@ -39,18 +39,21 @@ impl LinkSources {
         if codings.has_unknown {
             notes.push("codingUnknown");
         }
-        let html = match mime::html(media.as_ref(), head, bytes) {
-            _ if !is_page => Html::No,
-            Html::No => Html::No,
+        let markup = match mime::markup(media.as_ref(), head, bytes) {
+            _ if !is_page => Markup::Other,
+            Markup::Other => Markup::Other,
+            Markup::Css if !settings.links.requisites => Markup::Other,
             _ if codings.too_many => {
                 notes.push("codingsTooMany");
-                Html::No
+                Markup::Other
             }
             // A body with a content coding is examined later, when it is decoded.
-            Html::Sniff if codings.known.is_empty() && !mime::looks_like_html(reply.payload()) => {
-                Html::No
+            Markup::Sniff
+                if codings.known.is_empty() && !mime::looks_like_html(reply.payload()) =>
+            {
+                Markup::Other
             }
-            html => html,
+            markup => markup,
         };
         let (mut head_links, mut directives) = (Found::new(), Directives::default());
         let mut refresh = None;
@@ -71,7 +74,7 @@ impl LinkSources {
             directives,
             charset: media.and_then(|media| media.charset),
             codings: codings.known,
-            html,
+            markup,
             notes,
         }
     }
@@ -80,6 +83,6 @@ impl LinkSources {
     pub(in crate::engine) fn has_any(&self) -> bool {
         let has_links =
             self.head_links.links().len() > 0 || self.head_links.cut() != Cut::default();
-        self.refresh.is_some() || has_links || self.html != Html::No
+        self.refresh.is_some() || has_links || self.markup != Markup::Other
     }
 }

@@ -44,7 +44,7 @@ fn a_target_that_may_be_followed_is_another() {
 #[test]
 fn other_schemes_take_no_place() {
     let settings =
-        Settings { embedded: true, links_max: 8, found_bytes_max: 60, ..Settings::default() };
+        Settings { requisites: true, links_max: 8, found_bytes_max: 60, ..Settings::default() };
     let foreign = |number: usize| {
         format!(
             "<a href='javascript:f({number})'><a href=tel:+{number}><a href=' MAILTO:{number}@b.c'>
@@ -66,7 +66,7 @@ fn other_schemes_take_no_place() {
 #[test]
 fn each_bound_is_counted_by_its_cause() {
     let settings = Settings {
-        embedded: true,
+        requisites: true,
         links_max: 3,
         reference_bytes_max: 20,
         found_bytes_max: 30,
