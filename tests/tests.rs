@@ -8,7 +8,6 @@ mod conf;
 mod conformance;
 mod crawl_log;
 mod layers;
-mod one_line;
 mod props;
 mod rating;
 mod real;

@@ -89,6 +89,7 @@ impl Driver {
             hops: 0,
             tries: 0,
             depth: found.depth,
+            requisite: 0,
             purpose: Purpose::Page,
             target: found.url.target(),
             via: (!found.via.is_empty()).then_some(found.via),

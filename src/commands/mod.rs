@@ -14,7 +14,6 @@ mod crawl_log;
 #[cfg(feature = "control")]
 pub mod ctl;
 pub mod exit;
-pub(crate) mod file;
 pub(crate) mod inputs;
 mod job;
 mod missing;
@@ -30,7 +29,7 @@ mod summary;
 pub mod why;
 
 pub use exit::{Exit, Failure};
-pub use file::{ConfFile, load};
+pub use inputs::load;
 
 use clap::{ArgAction, Parser, Subcommand};
 use log::LevelFilter;
@@ -38,12 +37,10 @@ use std::path::PathBuf;
 
 /// A single-threaded, event-driven web crawler: polite, bounded, reproducible.
 ///
-/// To archive a site: sted crawl https://your.site/ --contact you@your.site
-///
-/// A configuration file describes all that a crawl does; conf/reference.toml is its manual.
+/// One configuration file describes all that a crawl does; conf/reference.toml is its manual.
 #[derive(Debug, Parser)]
 #[command(name = "sted", version, arg_required_else_help = true, after_long_help = Exit::table())]
-#[command(max_term_width = 100)]
+#[command(max_term_width = 100, disable_help_subcommand = true)]
 pub struct Cli {
     /// Log more to stderr: -v events of the crawl, -vv of each server, -vvv of each URL
     #[arg(short, long, action = ArgAction::Count, global = true)]
@@ -62,21 +59,26 @@ pub struct Cli {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Archive the site of a URL, or run or resume the crawl that a configuration describes
-    ///
-    /// Example: sted crawl https://your.site/ --contact you@your.site
-    ///
-    /// With URLs, it crawls their hosts and writes to jobs/HOST; --span, --pages and --out change
-    /// that, and --set sets any other key of the configuration. The configuration is written to
-    /// job.toml in the job directory. With a file, it runs the crawl that the file describes: sted
-    /// crawl conf/quickstart.toml
+    /// Run or resume the crawl that a configuration describes
     ///
     /// The crawl runs until no URLs are left, a limit is reached, or SIGINT or SIGTERM arrives;
     /// then it finishes open requests and writes everything to disk. A second signal stops it at
     /// once. The same command resumes the crawl, however it was stopped. Progress goes to stderr;
     /// pages, logs and state go to the job directory.
+    ///
+    /// Example: sted crawl conf/quickstart.toml
     #[command(after_long_help = Exit::table())]
-    Crawl(crawl::Asked),
+    Crawl {
+        /// The configuration: a TOML file
+        conf: PathBuf,
+        /// Rebuild the job's state from its archive, for example after damage: archived pages are
+        /// read back, not fetched again
+        #[arg(long)]
+        rebuild: bool,
+        /// Queue the URLs of given-up servers again, and retry failed seeds
+        #[arg(long)]
+        retry_given_up: bool,
+    },
     /// Check a configuration and print it with all defaults
     ///
     /// Reports all mistakes at once, each with its line and a fix. Otherwise prints the effective
@@ -85,7 +87,10 @@ pub enum Command {
     ///
     /// Example: sted check conf/polite.toml
     #[command(after_long_help = check::EXITS)]
-    Check(ConfFile),
+    Check {
+        /// The configuration: a TOML file
+        conf: PathBuf,
+    },
     /// Give a command to a running crawl: pause, block, slow, add seeds, stop
     ///
     /// Talks to the crawl through the socket control.sock in its job directory, which only the user
@@ -193,12 +198,14 @@ impl Cli {
     /// The reason why the command failed, with the exit code for it.
     pub fn run(&self) -> Result<Exit, Failure> {
         match &self.command {
-            Command::Check(conf) => check::run(conf),
+            Command::Check { conf } => check::run(conf),
             Command::Audit { jobs, format, out, memory } => {
                 audit::run(jobs, *format, out.as_deref(), memory << 20)
             }
             Command::Report(options) => report::run(options),
-            Command::Crawl(asked) => crawl::run(asked),
+            Command::Crawl { conf, rebuild, retry_given_up } => {
+                crawl::run(conf, *rebuild, *retry_given_up)
+            }
             #[cfg(feature = "control")]
             Command::Ctl { job, verb } => ctl::run(job, verb),
             #[cfg(feature = "control")]

@@ -4,8 +4,8 @@ mod experiment;
 
 use super::Conf;
 use super::sections::{Burst, Source};
-use super::setting::Given;
 use super::units::show_time;
+use crate::url::scope::Requisites;
 use std::time::Duration;
 
 /// A contradiction between values that are valid by themselves.
@@ -16,9 +16,9 @@ pub(super) struct Clash {
     pub(super) text: String,
 }
 
-/// Returns all contradictions of a configuration, which was read from what is given.
-pub(super) fn clashes(conf: &Conf, given: &Given<'_>) -> Vec<Clash> {
-    let named = ["web", "sim"].map(|section| given.has_section(section));
+/// Returns all contradictions of a configuration. `named` has two values: whether the file has the
+/// section `[web]`, and whether it has `[sim]`.
+pub(super) fn clashes(conf: &Conf, named: [bool; 2]) -> Vec<Clash> {
     let mut clashes = Vec::new();
     let mut clash = |is: bool, keys: &'static [&'static str], text: &str| {
         if is {
@@ -30,7 +30,6 @@ pub(super) fn clashes(conf: &Conf, given: &Given<'_>) -> Vec<Clash> {
         experiment::whole(conf, &mut clash);
     } else {
         open_web(conf, &mut clash);
-        endless(conf, given, &mut clash);
     }
     experiment::profile(conf, &mut clash);
     quality(conf, &mut clash);
@@ -85,20 +84,6 @@ fn open_web(conf: &Conf, clash: &mut Reporter<'_>) {
     );
 }
 
-/// Checks that a crawl of the open web has an end, or that the operator has said that it has none.
-fn endless(conf: &Conf, given: &Given<'_>, clash: &mut Reporter<'_>) {
-    let limits = &conf.limits;
-    let is_limited =
-        limits.pages_max.is_some() || limits.bytes_max.is_some() || limits.time_max.is_some();
-    clash(
-        !conf.scope.is_bounded() && !is_limited && !given.has_key("limits", "pages_max"),
-        &["scope.span", "limits.pages_max", "limits.bytes_max", "limits.time_max"],
-        "with span = \"any\" and no limit the crawl has no end; write span = \"host\" to stay on \
-         the hosts of the seeds, or set limits.pages_max, bytes_max or time_max (pages_max = \
-         \"none\" if it should have no end)",
-    );
-}
-
 fn quality(conf: &Conf, clash: &mut Reporter<'_>) {
     let quality = &conf.quality;
     let is_table = quality.source == Source::Table;
@@ -122,6 +107,12 @@ fn scope(conf: &Conf, clash: &mut Reporter<'_>) {
     clash(all && !scope.hosts.is_empty(), &["scope.hosts", "scope.span"], text);
     clash(all && !scope.domains.is_empty(), &["scope.domains", "scope.span"], text);
     clash(all && !scope.prefixes.is_empty(), &["scope.prefixes", "scope.span"], text);
+    clash(
+        scope.requisites == Requisites::Any && !conf.links.requisites,
+        &["scope.requisites", "links.requisites"],
+        "has no effect while requisites are not fetched; write requisites = true in [links], or \
+         remove this key",
+    );
     clash(
         scope.schemes.is_empty(),
         &["scope.schemes"],

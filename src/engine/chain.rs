@@ -270,13 +270,14 @@ impl Engine {
         if chain.requests.contains(&self.request_of(hop.url.as_str(), cookies.as_deref())) {
             return Err(Outcome::RedirectLoop);
         }
-        let depth = chain.first.depth.into();
-        let mut wanted = self.admission.scope().check(hop.url.view(), depth);
+        // The target of a requisite's redirect is a requisite, too.
+        let at = chain.first.distance();
+        let mut wanted = self.admission.scope().check_distance(hop.url.view(), at, &mut "");
         if wanted.is_err() && chain.first.found_as == SEED {
             // A redirect that changes only `www.` or the scheme extends the scope.
             let seed = Url::parse(&self.beginning_of(chain)).expect("it was fetched");
             if self.admission.joins_scope(seed.view(), hop.url.view()) {
-                wanted = self.admission.scope().check(hop.url.view(), depth);
+                wanted = self.admission.scope().check_distance(hop.url.view(), at, &mut "");
             }
         }
         wanted.map_err(|why| {
@@ -295,7 +296,7 @@ impl Engine {
         // Whatever fetches the target reports its outcome.
         self.note_seed_outcome(chain, Outcome::RedirectToKnown);
         let Hop { url, key, via, hops, .. } = &chain.hop;
-        let found = Discovery { letter: REDIRECT, hops: *hops, depth: chain.first.depth };
+        let found = redirected(&chain.first, *hops);
         let write = |out: &mut Vec<u8>| found.encode(url.as_str(), via, out);
         if !self.chains.hold(*key, write) {
             self.admission.seen_mut().offer_with(*key, write);
@@ -371,6 +372,7 @@ impl Engine {
             quality: first.quality,
             arrival: 0,
             depth: first.depth,
+            requisite: first.requisite,
             hops: hop.hops,
             tries: 0,
             purpose: Purpose::Hop(number),
@@ -479,7 +481,7 @@ impl Engine {
         for chain in self.chains.live.values() {
             if self.sites.get(chain.server).retired_as().is_some() {
                 let Hop { url, key, via, hops, .. } = &chain.hop;
-                let found = Discovery { letter: REDIRECT, hops: *hops, depth: chain.first.depth };
+                let found = redirected(&chain.first, *hops);
                 let mut entry = Vec::new();
                 found.encode(url.as_str(), via, &mut entry);
                 held.push((*key, entry));
@@ -487,6 +489,11 @@ impl Engine {
         }
         held
     }
+}
+
+/// Returns how the target of a redirect was found. `first` begins its chain.
+fn redirected(first: &Item, hops: u8) -> Discovery {
+    Discovery { letter: REDIRECT, hops, ..Discovery::of(first) }
 }
 
 /// The fixed cost of storing one cookie, in units of work (see `ledger`), in addition to one unit

@@ -40,7 +40,11 @@ impl Engine {
                 is_retired || self.sites.get(id).robots_lost() > 0
             });
             if !comes_back {
-                self.queue(Discovery { letter: SEED, hops: 0, depth: 0 }, url.view(), None);
+                self.queue(
+                    Discovery { letter: SEED, hops: 0, depth: 0, requisite: 0 },
+                    url.view(),
+                    None,
+                );
             }
         }
     }
@@ -52,7 +56,7 @@ impl Engine {
 
     /// Keeps a URL whose server was given up on disk, so that a later revival can queue it again.
     pub(super) fn keep_given_up(&mut self, id: ServerId, item: &Item) {
-        let found = Discovery { letter: item.found_as, hops: item.hops, depth: item.depth };
+        let found = Discovery::of(item);
         let url = self.backlog.origin(id).url_of(&item.target);
         let via = item.via.as_deref().unwrap_or("");
         self.backlog.given_up_mut().add(|out| found.encode(&url, via, out));

@@ -10,6 +10,9 @@
 //! Source: the refused ports are from the Fetch standard, section 2.9, "bad port".
 
 mod explain;
+mod requisites;
+
+pub use requisites::{Distance, Reference, Requisites};
 
 use super::{Fingerprinter, Url, UrlRef, canon, domain};
 use crate::ground::map::{Map, Set};
@@ -39,6 +42,10 @@ pub struct Settings {
     pub exclude: Vec<String>,
     /// The maximum number of links that are followed from a seed to a URL.
     pub depth_max: u32,
+    /// Which requisites of pages are wanted.
+    pub requisites: Requisites,
+    /// The maximum number of hops from a page to its requisites: 2 for an image of a style sheet.
+    pub requisite_hops: u8,
     /// The maximum length of a URL, in bytes.
     pub url_bytes_max: usize,
     /// The maximum number of segments in the path of a URL.
@@ -65,6 +72,8 @@ impl Default for Settings {
             include: Vec::new(),
             exclude: Vec::new(),
             depth_max: u32::MAX,
+            requisites: Requisites::Scope,
+            requisite_hops: 3,
             url_bytes_max: 2_048,
             path_depth_max: 20,
             segment_repeats_max: 3,
@@ -135,6 +144,10 @@ pub enum Rejection {
     Excluded,
     /// No include pattern matches the URL.
     NotIncluded,
+    /// The URL is a requisite out of scope, and too many hops away from its page.
+    RequisiteHops,
+    /// The URL is a link of a page that is out of scope, which was fetched as a requisite.
+    OfRequisite,
 }
 
 impl Rejection {
@@ -152,6 +165,8 @@ impl Rejection {
             Self::ParamRepeats => "param-repeats",
             Self::Excluded => "excluded",
             Self::NotIncluded => "not-included",
+            Self::RequisiteHops => "requisite-hops",
+            Self::OfRequisite => "of-requisite",
         }
     }
 
@@ -169,6 +184,8 @@ impl Rejection {
             Self::ParamRepeats => "the bound on repeated parameters",
             Self::Excluded => "scope.exclude",
             Self::NotIncluded => "scope.include",
+            Self::RequisiteHops => "scope.requisite_hops",
+            Self::OfRequisite => "scope.requisites",
         }
     }
 }
@@ -274,6 +291,18 @@ impl Scope {
         depth: u32,
         listed: &mut &'a str,
     ) -> Result<(), Rejection> {
+        self.check_as(url, Some(depth), listed)
+    }
+
+    /// Checks a URL that was found `depth` links from a seed. With `None` for the depth it is
+    /// checked as a requisite, which may be elsewhere.
+    #[inline(always)]
+    fn check_as<'a>(
+        &self,
+        url: UrlRef<'a>,
+        depth: Option<u32>,
+        listed: &mut &'a str,
+    ) -> Result<(), Rejection> {
         let set = &self.settings;
         let is_scheme = match set.schemes {
             Schemes::Any => true,
@@ -282,14 +311,16 @@ impl Scope {
         };
         require(is_scheme, Rejection::Scheme)?;
         require(url.as_str().len() <= set.url_bytes_max, Rejection::Length)?;
-        require(depth <= set.depth_max, Rejection::Depth)?;
+        require(depth.is_none_or(|depth| depth <= set.depth_max), Rejection::Depth)?;
         let (word, bit) = bit_of(url.port());
         require(self.ports_refused[word] & bit == 0, Rejection::Port)?;
-        require(self.is_open || self.is_listed(url, listed), Rejection::Elsewhere)?;
+        let may_be_anywhere = self.is_open || depth.is_none();
+        require(may_be_anywhere || self.is_listed(url, listed), Rejection::Elsewhere)?;
         self.check_traps(url)?;
         let text = url.as_str().as_bytes();
         require(self.exclude.is_empty() || !self.exclude.is_match(text), Rejection::Excluded)?;
-        require(self.include.is_empty() || self.include.is_match(text), Rejection::NotIncluded)
+        let is_included = self.include.is_empty() || depth.is_none();
+        require(is_included || self.include.is_match(text), Rejection::NotIncluded)
     }
 
     /// Adds a seed, and with it the hosts, domains or folders that it implies. Returns whether that

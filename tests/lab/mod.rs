@@ -7,7 +7,6 @@
 mod compare;
 mod crawl;
 mod kill;
-mod one_line;
 mod operate;
 mod polite;
 mod replay;

@@ -48,7 +48,7 @@ const WORDS: [(&str, &str); 34] = [
 ];
 
 /// The names of reasons for which a URL is out of scope.
-const SCOPE: [&str; 11] = [
+const SCOPE: [&str; 13] = [
     "scheme",
     "port",
     "length",
@@ -60,6 +60,8 @@ const SCOPE: [&str; 11] = [
     "param-repeats",
     "excluded",
     "not-included",
+    "requisite-hops",
+    "of-requisite",
 ];
 
 /// Describes an outcome, given by its name in the crawl log.
@@ -146,6 +148,8 @@ mod tests {
             ParamRepeats,
             Excluded,
             NotIncluded,
+            RequisiteHops,
+            OfRequisite,
         ];
         for why in all {
             assert!(is_refusal(why.name()), "{why:?}");

@@ -5,7 +5,7 @@ use super::{DAY, KIB, SECOND, TIB, section};
 use crate::conf::kind::{Kind, choice, choices, count, flag, list, path, size, text, time};
 use crate::conf::syntax;
 use crate::url::key::Settings;
-use crate::url::scope::FromSeeds;
+use crate::url::scope::{FromSeeds, Requisites};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -14,15 +14,14 @@ section! {
     job: Job {
         /// Name of the crawl, in its records and reports.
         ///
-        /// It identifies the crawl of a record when archives are merged. A job directory belongs to
-        /// the crawl of this name, and another one is refused.
-        name: String = "crawl".into(), file_name(), [Kept];
+        /// It identifies the crawl of a record when archives are merged.
+        name: String = "crawl".into(), file_name(), [];
 
         /// Directory of everything the crawl stores: its effective configuration, archive, index,
         /// state and crawl log.
         ///
         /// A crawl that is in it is resumed, unless it kept no state or its archive has another
-        /// format: then sted refuses to start. It also refuses a directory with other files.
+        /// format: then sted refuses to start.
         directory: PathBuf = "jobs/crawl".into(), path(), [];
 
         /// URLs to start from. Without a scheme, http:// is assumed.
@@ -53,8 +52,7 @@ section! {
         /// request is sent that could exceed the limit, so the crawl ends with exactly this number
         /// if there are enough pages.
         ///
-        /// With "none", a crawl of the open web ends only at memory.seen_max. Such a crawl needs a
-        /// limit, or this key with the value "none".
+        /// With "none", a crawl of the open web ends only at memory.seen_max.
         pages_max: Option<u64> = None, count(1..=1_000_000_000_000).or("none"), [Live];
 
         /// Bytes to receive from all servers, headers and framing included.
@@ -125,6 +123,22 @@ section! {
         /// Large or "none": calendars and other endless sites are stopped only by the traps below
         /// and by memory.urls_per_server_max.
         depth_max: Option<u32> = None, count(0..=1_000_000).or("none"), [Live, Site];
+
+        /// Where requisites of pages are fetched from, if links.requisites is true: "scope" fetches
+        /// those in scope; "any" also those elsewhere, as browsers do: span, include and depth_max
+        /// don't apply to them; exclude, schemes, robots.txt and the limits on addresses do.
+        /// Requisites have the depth of their page. A frame in scope is a page, elsewhere it is a
+        /// requisite. Links of pages out of scope are not followed.
+        ///
+        /// "scope" archives pages without the style sheets, fonts and images that other hosts
+        /// serve; "any" visits many hosts, advertisers among them.
+        requisites: Requisites = Requisites::Scope, requisites(), [Live];
+
+        /// Largest number of hops from a page to its requisites: an image is 1 hop away, a font of
+        /// a style sheet that another one imports 3. Beyond that a requisite counts as a link.
+        ///
+        /// Small loses fonts and images of style sheets; large follows frames in frames.
+        requisite_hops: u8 = 3, count(1..=10), [Live];
 
         /// Longest URL of a link or a redirect; seeds may have up to 64 KiB. Links of more than
         /// twice this length are skipped unread. The crawl log shows the first 8 KiB of a URL.
@@ -224,6 +238,10 @@ fn spans() -> Kind<FromSeeds> {
         ("domain", FromSeeds::Domain),
         ("prefix", FromSeeds::Prefix),
     ])
+}
+
+fn requisites() -> Kind<Requisites> {
+    choice(&[("scope", Requisites::Scope), ("any", Requisites::Any)])
 }
 
 fn schemes() -> Kind<Vec<Scheme>> {

@@ -226,6 +226,7 @@ impl Engine {
             hops: found.hops,
             tries: 0,
             depth: found.depth,
+            requisite: found.requisite,
             purpose: Purpose::Page,
             target: url.target(),
             via,
@@ -262,27 +263,35 @@ pub(super) struct Discovery {
     pub(super) letter: u8,
     pub(super) hops: u8,
     pub(super) depth: u16,
+    /// The number of hops from the page that the URL is a requisite of; 0 for a page.
+    pub(super) requisite: u8,
 }
 
 impl Discovery {
-    /// Encodes the letter, the hops, the depth, the length of the URL, the URL, and the page that
-    /// it was found on.
+    /// Encodes the letter, the hops, the hops of a requisite, the depth, the length of the URL, the
+    /// URL, and the page that it was found on.
     pub(super) fn encode(self, url: &str, via: &str, out: &mut Vec<u8>) {
         let len = u16::try_from(url.len()).expect("URLs are capped below 64 KiB");
-        out.extend_from_slice(&[self.letter, self.hops]);
+        out.extend_from_slice(&[self.letter, self.hops, self.requisite]);
         out.extend_from_slice(&self.depth.to_le_bytes());
         out.extend_from_slice(&len.to_le_bytes());
         out.extend_from_slice(url.as_bytes());
         out.extend_from_slice(via.as_bytes());
     }
 
+    /// Returns how a queued URL was found.
+    pub(super) fn of(item: &Item) -> Self {
+        let Item { found_as: letter, hops, depth, requisite, .. } = *item;
+        Self { letter, hops, depth, requisite }
+    }
+
     pub(super) fn decode(bytes: &[u8]) -> (Self, UrlRef<'_>, &str) {
         let whole = "what the seen test lets out is what was offered";
-        let (&[letter, hops, low, high, len_low, len_high], rest) =
+        let (&[letter, hops, requisite, low, high, len_low, len_high], rest) =
             bytes.split_first_chunk().expect(whole);
         let len = usize::from(u16::from_le_bytes([len_low, len_high]));
         let url = UrlRef::from_canonical(&rest[..len]).expect(whole);
         let via = std::str::from_utf8(&rest[len..]).expect(whole);
-        (Self { letter, hops, depth: u16::from_le_bytes([low, high]) }, url, via)
+        (Self { letter, hops, depth: u16::from_le_bytes([low, high]), requisite }, url, via)
     }
 }

@@ -64,7 +64,7 @@ impl Engine {
         }
         let url = self.backlog.origin(id).url_of(&item.target);
         let url = UrlRef::from_canonical(url.as_bytes()).expect("it was queued");
-        let why = self.admission.scope.check(url, u32::from(item.depth)).err()?;
+        let why = self.admission.scope.check_distance(url, item.distance(), &mut "").err()?;
         self.counts.out_of_scope(why.name());
         Some(Outcome::Excluded)
     }

@@ -13,7 +13,7 @@
 //!
 //! ```text
 //! file   state/given-up/segment-N, state/paused/segment-N: the opening frame, then URLs
-//! URL    kind 1: see `engine::admission` (letter, hops, depth, URL, the page it was found on)
+//! URL    kind 1: see `engine::admission::Discovery::encode`
 //! mark   kinds 7 and 10 of a snapshot: what a revival has still to do
 //!        next server varint | last segment varint | segment varint, offset varint
 //! ```
@@ -240,14 +240,14 @@ mod tests {
     const CRAWL: u64 = 7;
 
     fn add(urls: &mut GivenUp, number: u32) {
-        let found = Discovery { letter: b'L', hops: 0, depth: 3 };
+        let found = Discovery { letter: b'E', hops: 0, depth: 3, requisite: 2 };
         urls.add(|out| found.encode(&format!("http://a.test/{number}"), "http://b.test/", out));
     }
 
     fn next(urls: &mut GivenUp, disk: &mut Memory) -> Option<u32> {
         let entry = urls.read(disk).expect("it is whole")?;
         let (found, url, via) = Discovery::decode(&entry);
-        assert_eq!((found.depth, via), (3, "http://b.test/"));
+        assert_eq!((found.depth, found.requisite, via), (3, 2, "http://b.test/"));
         url.as_str().rsplit('/').next()?.parse().ok()
     }
 

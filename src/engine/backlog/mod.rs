@@ -7,7 +7,7 @@
 //! engine also keeps the URLs of servers that were given up.
 //!
 //! ```text
-//! payload  letter | bits | redirects | tries | depth u16
+//! payload  letter | bits, requisite << 4 | redirects | tries | depth u16
 //!          | for a robots.txt: server u32, redirects; for a hop: chain u32
 //!          | target | if there is one: "\n" and the page it was found on
 //! ```
@@ -24,6 +24,7 @@ use crate::ground::frame;
 use crate::ground::map::Map;
 use crate::ground::quality::Quality;
 use crate::ground::time::{Instant, Now};
+use crate::url::scope::Distance;
 use std::collections::hash_map::Entry;
 use std::ops::{Deref, DerefMut, Range};
 use std::rc::Rc;
@@ -46,6 +47,8 @@ pub struct Item {
     pub arrival: u64,
     /// The number of links that lead from a seed to the URL.
     pub depth: u16,
+    /// The number of hops from the page that the URL is a requisite of; 0 for a page.
+    pub requisite: u8,
     /// The number of redirects that were followed to reach the URL.
     pub hops: u8,
     /// The number of tries of the URL that failed.
@@ -77,7 +80,10 @@ pub enum Purpose {
     Hop(u32),
 }
 
+const PURPOSES: u8 = 3;
 const HAS_VIA: u8 = 4;
+/// The position of the hops of a requisite in the bits of a payload: 15 fit in.
+const REQUISITE: u32 = 4;
 const VIA: u8 = b'\n';
 
 impl Item {
@@ -98,12 +104,13 @@ impl Item {
 
     /// Returns the fields of the item that its payload holds, borrowed.
     pub fn parts(&self) -> Parts<'_> {
-        let Self { depth, hops, tries, purpose, found_as, .. } = *self;
+        let Self { depth, requisite, hops, tries, purpose, found_as, .. } = *self;
         Parts {
             found_as,
             hops,
             tries,
             depth,
+            requisite,
             purpose,
             target: &self.target,
             via: self.via.as_deref(),
@@ -116,13 +123,18 @@ impl Item {
     /// The bytes are no payload.
     pub fn decode(payload: &[u8], key: Key) -> Result<Self, Short> {
         let (parts, text) = Parts::of(payload)?;
-        let Parts { found_as, hops, tries, depth, purpose, target, via } = parts;
+        let Parts { found_as, hops, tries, depth, requisite, purpose, target, via } = parts;
         let (quality, arrival) = (key.quality, key.arrival);
         let whole: Rc<str> = text.into();
         let part = |range| Text { whole: Rc::clone(&whole), range };
         let via = via.map(|_| part(target.len() + 1..whole.len()));
         let target = part(0..target.len());
-        Ok(Self { target, quality, arrival, depth, hops, tries, purpose, found_as, via })
+        Ok(Self { target, quality, arrival, depth, requisite, hops, tries, purpose, found_as, via })
+    }
+
+    /// Returns how far away the URL was found.
+    pub fn distance(&self) -> Distance {
+        Distance { depth: self.depth, requisite: self.requisite }
     }
 }
 
@@ -161,6 +173,8 @@ pub struct Parts<'a> {
     pub tries: u8,
     /// The number of links that lead from a seed to the URL.
     pub depth: u16,
+    /// The number of hops from the page that the URL is a requisite of; 0 for a page.
+    pub requisite: u8,
     /// What the URL is fetched for.
     pub purpose: Purpose,
     /// The path and query, beginning with `/`.
@@ -176,7 +190,8 @@ impl<'a> Parts<'a> {
         let mut take = Take::new(payload);
         let [found_as, bits, hops, tries] = take.array()?;
         let depth = take.u16()?;
-        let purpose = match bits & !HAS_VIA {
+        let requisite = bits >> REQUISITE;
+        let purpose = match bits & PURPOSES {
             0 => Purpose::Page,
             1 => Purpose::Robots(ServerId(take.u32()?), take.u8()?),
             2 => Purpose::Hop(take.u32()?),
@@ -193,14 +208,14 @@ impl<'a> Parts<'a> {
         if !target.starts_with('/') {
             return Err(Short);
         }
-        Ok((Self { found_as, hops, tries, depth, purpose, target, via }, text))
+        Ok((Self { found_as, hops, tries, depth, requisite, purpose, target, via }, text))
     }
 
     /// Returns an item with these fields and this quality.
     pub fn item(&self, quality: Quality) -> Item {
-        let Self { found_as, hops, tries, depth, purpose, target, via } = *self;
+        let Self { found_as, hops, tries, depth, requisite, purpose, target, via } = *self;
         let (target, via) = (target.into(), via.map(Text::from));
-        Item { target, quality, arrival: 0, depth, hops, tries, purpose, found_as, via }
+        Item { target, quality, arrival: 0, depth, requisite, hops, tries, purpose, found_as, via }
     }
 
     fn is_first(&self) -> bool {
@@ -214,7 +229,8 @@ impl<'a> Parts<'a> {
             Purpose::Hop(_) => 2,
         };
         let has_via = if self.via.is_some() { HAS_VIA } else { 0 };
-        out.extend_from_slice(&[self.found_as, purpose | has_via, self.hops, self.tries]);
+        let bits = purpose | has_via | self.requisite << REQUISITE;
+        out.extend_from_slice(&[self.found_as, bits, self.hops, self.tries]);
         out.put_u16(self.depth);
         match self.purpose {
             Purpose::Page => {}
@@ -239,6 +255,7 @@ pub fn robots_item(id: ServerId) -> Item {
         quality: Quality::ZERO,
         arrival: 0,
         depth: 0,
+        requisite: 0,
         hops: 0,
         tries: 0,
         purpose: Purpose::Robots(id, 0),
@@ -541,6 +558,7 @@ mod tests {
             quality: Quality::ONE,
             arrival: 7,
             depth: 300,
+            requisite: 15,
             hops: 2,
             tries: 1,
             purpose: Purpose::Page,

@@ -13,9 +13,10 @@ use crate::engine::admission::Discovery;
 use crate::engine::ledger::Work;
 use crate::engine::wire::Fetch;
 use crate::ground::stats::Stage;
-use crate::links::{self, Directives, Found};
+use crate::links::{Directives, Found, Kind};
 use crate::rating;
 use crate::seen;
+use crate::url::scope::{Distance, Reference};
 use crate::url::{Batch, Fingerprint, Invalid, Limits, UrlRef, canon::Joiner};
 
 /// The fixed cost of joining a link with its base URL, in units of work (see `ledger`), in addition
@@ -33,8 +34,8 @@ const RATED_UNITS: usize = 32;
 pub(super) struct Follow {
     step: Step,
     batch: Batch,
-    /// For each URL of the batch, the letter that says how it was found, such as `L` for a link.
-    letters: Vec<u8>,
+    /// For each URL of the batch, how it was found.
+    kinds: Vec<Kind>,
     /// The number of URLs of the batch that were already checked against the scope.
     tested: usize,
     /// For each URL in scope: its index in the batch, and how it was found.
@@ -67,7 +68,7 @@ impl Follow {
     pub(super) fn clear(&mut self) {
         self.step = Step::Targets;
         self.batch.clear();
-        self.letters.clear();
+        self.kinds.clear();
         self.tested = 0;
         self.wanted.clear();
         (self.urls_long, self.urls_full) = (0, 0);
@@ -81,13 +82,13 @@ impl Follow {
 
     /// Notes the result of joining a link: how the URL was found, or why the link can't be joined.
     /// Returns the cost in units of work.
-    fn note(&mut self, joined: Result<(), Invalid>, letter: u8) -> usize {
+    fn note(&mut self, joined: Result<(), Invalid>, kind: Kind) -> usize {
         if let Err(why) = joined {
             self.urls_long += u64::from(why == Invalid::TooLong);
             self.urls_full += u64::from(why == Invalid::Full);
             return LINK_UNITS;
         }
-        self.letters.push(letter);
+        self.kinds.push(kind);
         LINK_UNITS + self.batch.get(self.batch.len() - 1).as_str().len()
     }
 }
@@ -148,12 +149,11 @@ impl Engine {
     /// Joins the target of a `Refresh` field with the URL of the page.
     fn join_targets(&mut self, page: &Page, joiner: &mut Joiner<'_>) {
         let follow = &mut self.pages.worker.follow;
-        let refresh = links::Kind::Refresh.hop() as u8;
         if let Some(target) = &page.sources.refresh {
             self.counts.links += 1;
             let joined = joiner.join(target, encoding_rs::UTF_8, &mut follow.batch);
             self.counts.links_invalid += u64::from(joined.is_err());
-            let units = target.len() + joiner.take_work() + follow.note(joined, refresh);
+            let units = target.len() + joiner.take_work() + follow.note(joined, Kind::Refresh);
             self.turn.charge(Work::Joined, units);
         }
     }
@@ -206,23 +206,34 @@ impl Engine {
             }
             let joined = joiner.join_str(link.reference, charset, &mut follow.batch);
             self.counts.links_invalid += u64::from(joined.is_err());
-            let units = follow.note(joined, link.kind.hop() as u8);
+            let units = follow.note(joined, link.kind);
             self.turn.charge(Work::Joined, units + link.reference.len() + joiner.take_work());
         }
         place
     }
 
-    /// Selects the URLs in scope, among them duplicates and URLs that are known already.
+    /// Selects the URLs that are wanted, among them duplicates and URLs that are known already.
     fn choose(&mut self, fetch: &Fetch) {
+        let scope = self.admission.scope();
+        let from = fetch.item.distance();
+        // A page that is out of scope was fetched as a requisite.
+        let page = UrlRef::from_canonical(fetch.url.as_bytes()).expect("it was fetched");
+        let is_page = from.requisite == 0 || scope.check(page, from.depth.into()).is_ok();
         let follow = &mut self.pages.worker.follow;
         let mut listed = "";
         for place in follow.tested..follow.batch.len() {
-            let (url, letter) = (follow.batch.get(place), follow.letters[place]);
-            let depth = fetch.item.depth.saturating_add(1);
-            if let Err(why) = self.admission.scope().check_after(url, depth.into(), &mut listed) {
-                self.counts.out_of_scope(why.name());
-            } else {
-                follow.wanted.push((place, Discovery { letter, hops: 0, depth }));
+            let (url, kind) = (follow.batch.get(place), follow.kinds[place]);
+            let reference = match kind {
+                Kind::Embed => Reference::Requisite,
+                Kind::Frame if self.settings.links.requisites => Reference::Frame,
+                _ => Reference::Link,
+            };
+            match scope.check_reference(url, reference, from, is_page, &mut listed) {
+                Ok(Distance { depth, requisite }) => {
+                    let letter = kind.hop() as u8;
+                    follow.wanted.push((place, Discovery { letter, hops: 0, depth, requisite }));
+                }
+                Err(why) => self.counts.out_of_scope(why.name()),
             }
         }
         follow.tested = follow.batch.len();

@@ -356,6 +356,7 @@ impl Engine {
             quality: self.backlog.next_quality(of).unwrap_or(Quality::ZERO),
             arrival: 0,
             depth: 0,
+            requisite: 0,
             hops: hops + 1,
             tries: 0,
             purpose: Purpose::Robots(of, hops + 1),

@@ -113,9 +113,9 @@ impl Engine {
             Searched::Nowhere | Searched::Unsure(_) => None,
         };
         let robots = self.robots_view(question);
-        let depth = found.map(|found| u32::from(found.item.depth));
+        let distance = found.map(|found| found.item.distance());
         let is_seed = found.is_some_and(|found| found.item.found_as == SEED);
-        let (mut rejection, mut scope_rule) = self.admission.scope().explain(url, depth);
+        let (mut rejection, mut scope_rule) = self.admission.scope().explain(url, distance);
         if is_seed {
             rejection = None;
             scope_rule = "it is a seed, which is requested whatever the scope says".to_owned();

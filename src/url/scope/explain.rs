@@ -1,18 +1,24 @@
 //! Explains why a URL is in scope or not: names the key and the value that decide.
 
-use super::{FromSeeds, Rejection, Scope, count};
+use super::{Distance, FromSeeds, Rejection, Scope, count};
 use crate::url::{UrlRef, domain};
 
 impl Scope {
     /// Checks a URL like [`Scope::check`], and returns with the result the rule that decides, in
-    /// words that name the key. Without a `depth` the number of links from a seed is not checked,
+    /// words that name the key. Without a distance the number of links from a seed is not checked,
     /// and the rule names its limit.
-    pub fn explain(&self, url: UrlRef<'_>, depth: Option<u32>) -> (Option<Rejection>, String) {
-        let why = self.check(url, depth.unwrap_or(0)).err();
+    pub fn explain(&self, url: UrlRef<'_>, at: Option<Distance>) -> (Option<Rejection>, String) {
+        let depth = at.map(|at| u32::from(at.depth));
+        let by_itself = self.check(url, depth.unwrap_or(0)).err();
+        let why = self.check_distance(url, at.unwrap_or_default(), &mut "").err();
         let mut rule = match why {
             Some(why) => self.rule_against(why, url, depth),
+            None if by_itself.is_some() => self.rule_for_requisite(at.unwrap_or_default()),
             None => self.rule_for(url),
         };
+        if why.is_some() && at.is_none() && self.may_be_requisite(url) {
+            rule.push_str("; a page in scope may load it (scope.requisites is \"any\")");
+        }
         let depth_max = self.settings.depth_max;
         if why.is_none() && depth.is_none() && depth_max < u32::MAX {
             rule.push_str(&format!("; scope.depth_max: at most {depth_max} links from a seed"));
@@ -57,6 +63,13 @@ impl Scope {
             Rejection::NotIncluded => {
                 format!("{key}: none of its {} patterns matches", set.include.len())
             }
+            Rejection::RequisiteHops => {
+                format!("{key} is {}, and the URL is farther from its page", set.requisite_hops)
+            }
+            Rejection::OfRequisite => {
+                "the page that links to it is out of scope, and was fetched as a requisite"
+                    .to_owned()
+            }
         }
     }
 
@@ -72,6 +85,14 @@ impl Scope {
             0 => seeds.to_owned(),
             _ => format!("{seeds}, nor does a list of [scope] have it"),
         }
+    }
+
+    fn rule_for_requisite(&self, at: Distance) -> String {
+        format!(
+            "scope.requisites is \"any\", and the URL is a requisite of a page in scope, {} of at \
+             most {} hops from it",
+            at.requisite, self.settings.requisite_hops
+        )
     }
 
     /// Describes the rule by which a URL is in scope.
@@ -130,6 +151,33 @@ mod tests {
     use super::super::Settings;
     use super::*;
     use crate::url::Url;
+    use crate::url::scope::Requisites;
+
+    const ZERO: Option<Distance> = Some(Distance { depth: 0, requisite: 0 });
+
+    #[test]
+    fn a_requisite_is_explained() {
+        let set = Settings {
+            from_seeds: FromSeeds::Host,
+            exclude: vec!["/ad".to_owned()],
+            requisites: Requisites::Any,
+            ..Settings::default()
+        };
+        let seed = Url::parse("http://s.test/").expect("a URL");
+        let scope = Scope::new(set, [&seed]).expect("good settings");
+        let explain = |text: &str, at| scope.explain(Url::parse(text).expect("a URL").view(), at);
+        let requisite = Some(Distance { depth: 1, requisite: 2 });
+        let (why, rule) = explain("http://cdn.test/x.css", requisite);
+        assert_eq!(why, None);
+        let says = "a requisite of a page in scope, 2 of at most 3 hops from it";
+        assert!(rule.contains(says), "{rule}");
+        let (why, rule) = explain("http://cdn.test/x.css", None);
+        assert_eq!(why, Some(Rejection::Elsewhere));
+        assert!(rule.ends_with("; a page in scope may load it (scope.requisites is \"any\")"));
+        let (why, rule) = explain("http://cdn.test/ad.js", requisite);
+        assert_eq!(why, Some(Rejection::Excluded), "{rule}");
+        assert!(explain("http://s.test/x.css", requisite).1.contains("a seed is on s.test"));
+    }
 
     #[test]
     fn the_deciding_rule_is_named() {
@@ -163,13 +211,14 @@ mod tests {
         ];
         for (text, depth, says) in cases {
             let url = Url::parse(text).expect("a URL");
-            let (why, rule) = scope.explain(url.view(), depth);
+            let at = depth.map(|depth| Distance { depth, requisite: 0 });
+            let (why, rule) = scope.explain(url.view(), at);
             assert!(rule.contains(says), "{text}: {rule}");
-            assert_eq!(why, scope.check(url.view(), depth.unwrap_or(0)).err());
+            assert_eq!(why, scope.check(url.view(), depth.unwrap_or(0).into()).err());
         }
         let open = Settings { include: list(&["a", "b"]), ..Settings::default() };
         let open = Scope::new(open, []).expect("good settings");
-        let rule = |text: &str| open.explain(Url::parse(text).expect("a URL").view(), Some(0)).1;
+        let rule = |text: &str| open.explain(Url::parse(text).expect("a URL").view(), ZERO).1;
         let every = "scope.span is \"any\": every host is in scope";
         assert_eq!(rule("http://h.test/b"), format!("{every}; scope.include, pattern 2: \"b\""));
         assert_eq!(rule("http://h.test/c"), "scope.include: none of its 2 patterns matches");
@@ -179,7 +228,7 @@ mod tests {
         ] {
             let set = Settings { from_seeds, ..Settings::default() };
             let scope = Scope::new(set, [&seed]).expect("good settings");
-            let (_, rule) = scope.explain(seed.view(), Some(0));
+            let (_, rule) = scope.explain(seed.view(), ZERO);
             assert!(rule.contains(says), "{rule}");
         }
     }
