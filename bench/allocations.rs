@@ -14,7 +14,8 @@
 #![expect(clippy::disallowed_methods, reason = "a bench writes its own configuration")]
 
 use std::path::Path;
-use sted::{commands::crawl, study::serve};
+use sted::commands::{ConfFile, crawl};
+use sted::study::serve;
 
 #[global_allocator]
 static ALLOCATOR: counting::Counting = counting::Counting;
@@ -62,7 +63,7 @@ fn main() {
     if let [_, word, path] = &words[..]
         && word == "web"
     {
-        serve::run(Path::new(path), None).unwrap_or_else(|error| panic!("{error}"));
+        serve::run(&ConfFile::new(Path::new(path)), None).unwrap_or_else(|error| panic!("{error}"));
         return;
     }
     let is_bench = words.iter().any(|word| word == "--bench");
@@ -109,7 +110,8 @@ fn run(kind: &Kind, pages_per_host: u32) -> Taken {
     let path = folder.path().join("crawl.toml");
     std::fs::write(&path, conf(kind, pages_per_host, folder.path())).expect("writable");
     let before = counting::so_far();
-    let exit = crawl::run(&path, false, false).unwrap_or_else(|error| panic!("{error}"));
+    let asked = crawl::Asked { targets: vec![path], ..crawl::Asked::default() };
+    let exit = crawl::run(&asked).unwrap_or_else(|error| panic!("{error}"));
     let after = counting::so_far();
     let summary = std::fs::read_to_string(folder.path().join("job/summary.json")).expect("there");
     let summary: serde_json::Value = serde_json::from_str(&summary).expect("JSON");

@@ -104,7 +104,7 @@ fn run(policy: Policy, servers: u32, decisions: u32) -> String {
 /// Servers without URLs, as the engine keeps them: their URLs are turned away.
 fn idle(servers: u32) -> String {
     let text = "[job]\nseeds = [\"http://a.test/\"]\n[identity]\ncontact = \"a@sted.dev\"\n\
-                [scope]\nspan = \"any\"\n[store]\nformat = \"none\"\n";
+                [limits]\npages_max = \"none\"\n[store]\nformat = \"none\"\n";
     let conf = Conf::parse(text, "bench").unwrap_or_else(|mistakes| panic!("{mistakes}"));
     let mut settings = settings::engine(&conf, [7; 16]);
     settings.keep_no_state();

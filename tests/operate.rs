@@ -131,7 +131,7 @@ fn junk_among_the_seeds_is_counted() {
 /// An input that is not a regular file is refused, not read forever.
 #[test]
 fn devices_and_pipes_are_no_input_files() {
-    let open = "[identity]\ncontact = \"me@a.org\"\n[job]\n";
+    let open = "[identity]\ncontact = \"me@a.org\"\n[limits]\npages_max = 9\n[job]\n";
     let seeds = "seeds = [\"http://a.test/\"]\n";
     for text in [
         format!("{open}seeds_file = \"/dev/zero\"\n"),

@@ -8,6 +8,7 @@ mod conf;
 mod conformance;
 mod crawl_log;
 mod layers;
+mod one_line;
 mod props;
 mod rating;
 mod real;

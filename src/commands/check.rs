@@ -4,7 +4,8 @@
 //! the hosts file are read as a crawl would read them. Other files that the configuration names are
 //! only opened, not read.
 
-use super::{Exit, Failure, inputs, load, study};
+use super::file::shell;
+use super::{ConfFile, Exit, Failure, inputs, study};
 use crate::conf::{Conf, HostsFile, Scope};
 use crate::os::input;
 use crate::url::scope::FromSeeds;
@@ -18,19 +19,18 @@ pub(super) const EXITS: &str = "Exit codes:
    2  it is not valid, or a file is missing; stderr has the mistakes
    3  the effective configuration could not be written";
 
-/// Checks the configuration at `path` and prints it with the defaults of the keys that it leaves
-/// out.
+/// Checks the configuration `file` and prints it with the defaults of the keys that it leaves out.
 ///
 /// # Errors
 /// The file has mistakes, a file that it names can't be opened, or stdout can't be written.
-pub fn run(path: &Path) -> Result<Exit, Failure> {
-    let conf = load(path)?;
-    refuse_missing_files(&conf, path)?;
+pub fn run(file: &ConfFile) -> Result<Exit, Failure> {
+    let conf = file.load()?;
+    refuse_missing_files(&conf, &file.path)?;
     if !conf.job.seeds.is_empty() || conf.job.seeds_file.is_some() {
         inputs::warn_of_scope(&conf, &inputs::seeds(&conf)?);
     }
     inputs::warn_of_hosts(&conf);
-    let text = format!("{}\n{}", remarks(&conf, path), conf.render());
+    let text = format!("{}\n{}", remarks(&conf, file), conf.render());
     match io::stdout().lock().write_all(text.as_bytes()) {
         // A reader that has closed stdout has read enough: `sted check x.toml | head`.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Exit::Finished),
@@ -40,7 +40,7 @@ pub fn run(path: &Path) -> Result<Exit, Failure> {
 }
 
 /// Returns the TOML comments at the head of the output: facts that the keys alone don't show.
-fn remarks(conf: &Conf, path: &Path) -> String {
+fn remarks(conf: &Conf, file: &ConfFile) -> String {
     let version = env!("CARGO_PKG_VERSION");
     let agent = conf.identity.user_agent();
     let target = match &conf.lab {
@@ -53,7 +53,7 @@ fn remarks(conf: &Conf, path: &Path) -> String {
         "# Effective configuration of {} (sted {version}).\n\
          # User-Agent: {agent}\n\
          # Crawls: {target}\n",
-        path.display()
+        shell(&file.arguments())
     )
 }
 

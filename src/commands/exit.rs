@@ -85,6 +85,11 @@ impl Exit {
         }
     }
 
+    /// Returns whether a crawl that ended so has more to fetch when it is resumed.
+    pub const fn leaves_more(self) -> bool {
+        matches!(self, Self::Interrupted | Self::Forced | Self::Budget | Self::Time)
+    }
+
     /// Describes this way of ending in one line, for the table of exit codes.
     pub const fn meaning(self) -> &'static str {
         match self {

@@ -9,28 +9,12 @@ use crate::seeds::{self, Doubtful, Parsed, Seed};
 use crate::url::scope::FromSeeds;
 use crate::url::{Limits, Url, scope};
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::Arc;
-
-/// The length of the longest configuration that is read, in bytes.
-const CONF_BYTES_MAX: u64 = 4 << 20;
 
 /// The length of the longest table of qualities, in bytes.
 const TABLE_BYTES_MAX: u64 = 16 << 30;
 /// The length of the longest file of seeds, in bytes: about ten million URLs.
 pub(super) const SEEDS_BYTES_MAX: u64 = 1 << 30;
-
-/// Reads and parses the configuration at `path`.
-///
-/// # Errors
-/// The file can't be read, or it has mistakes, all of which are reported.
-pub fn load(path: &Path) -> Result<Conf, Failure> {
-    let name = path.display().to_string();
-    let cannot = |why: &dyn std::fmt::Display| Failure::new(Exit::Usage, format!("{name}: {why}"));
-    let bytes = input::read(path, CONF_BYTES_MAX).map_err(|error| cannot(&error))?;
-    let text = String::from_utf8(bytes).map_err(|_| cannot(&"is not valid UTF-8"))?;
-    Conf::parse(&text, &name).map_err(|mistakes| Failure::new(Exit::Usage, mistakes))
-}
 
 /// Reads the table of the qualities of URLs; `None` if the configuration names no table. `key` is
 /// the secret with which the crawl makes fingerprints of URLs.

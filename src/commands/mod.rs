@@ -14,6 +14,7 @@ mod crawl_log;
 #[cfg(feature = "control")]
 pub mod ctl;
 pub mod exit;
+pub(crate) mod file;
 pub(crate) mod inputs;
 mod job;
 mod missing;
@@ -29,7 +30,7 @@ mod summary;
 pub mod why;
 
 pub use exit::{Exit, Failure};
-pub use inputs::load;
+pub use file::{ConfFile, load};
 
 use clap::{ArgAction, Parser, Subcommand};
 use log::LevelFilter;
@@ -37,10 +38,12 @@ use std::path::PathBuf;
 
 /// A single-threaded, event-driven web crawler: polite, bounded, reproducible.
 ///
-/// One configuration file describes all that a crawl does; conf/reference.toml is its manual.
+/// To archive a site: sted crawl https://your.site/ --contact you@your.site
+///
+/// A configuration file describes all that a crawl does; conf/reference.toml is its manual.
 #[derive(Debug, Parser)]
 #[command(name = "sted", version, arg_required_else_help = true, after_long_help = Exit::table())]
-#[command(max_term_width = 100, disable_help_subcommand = true)]
+#[command(max_term_width = 100)]
 pub struct Cli {
     /// Log more to stderr: -v events of the crawl, -vv of each server, -vvv of each URL
     #[arg(short, long, action = ArgAction::Count, global = true)]
@@ -59,26 +62,21 @@ pub struct Cli {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Run or resume the crawl that a configuration describes
+    /// Archive the site of a URL, or run or resume the crawl that a configuration describes
+    ///
+    /// Example: sted crawl https://your.site/ --contact you@your.site
+    ///
+    /// With URLs, it crawls their hosts and writes to jobs/HOST; --span, --pages and --out change
+    /// that, and --set sets any other key of the configuration. The configuration is written to
+    /// job.toml in the job directory. With a file, it runs the crawl that the file describes: sted
+    /// crawl conf/quickstart.toml
     ///
     /// The crawl runs until no URLs are left, a limit is reached, or SIGINT or SIGTERM arrives;
     /// then it finishes open requests and writes everything to disk. A second signal stops it at
     /// once. The same command resumes the crawl, however it was stopped. Progress goes to stderr;
     /// pages, logs and state go to the job directory.
-    ///
-    /// Example: sted crawl conf/quickstart.toml
     #[command(after_long_help = Exit::table())]
-    Crawl {
-        /// The configuration: a TOML file
-        conf: PathBuf,
-        /// Rebuild the job's state from its archive, for example after damage: archived pages are
-        /// read back, not fetched again
-        #[arg(long)]
-        rebuild: bool,
-        /// Queue the URLs of given-up servers again, and retry failed seeds
-        #[arg(long)]
-        retry_given_up: bool,
-    },
+    Crawl(crawl::Asked),
     /// Check a configuration and print it with all defaults
     ///
     /// Reports all mistakes at once, each with its line and a fix. Otherwise prints the effective
@@ -87,10 +85,7 @@ pub enum Command {
     ///
     /// Example: sted check conf/polite.toml
     #[command(after_long_help = check::EXITS)]
-    Check {
-        /// The configuration: a TOML file
-        conf: PathBuf,
-    },
+    Check(ConfFile),
     /// Give a command to a running crawl: pause, block, slow, add seeds, stop
     ///
     /// Talks to the crawl through the socket control.sock in its job directory, which only the user
@@ -198,14 +193,12 @@ impl Cli {
     /// The reason why the command failed, with the exit code for it.
     pub fn run(&self) -> Result<Exit, Failure> {
         match &self.command {
-            Command::Check { conf } => check::run(conf),
+            Command::Check(conf) => check::run(conf),
             Command::Audit { jobs, format, out, memory } => {
                 audit::run(jobs, *format, out.as_deref(), memory << 20)
             }
             Command::Report(options) => report::run(options),
-            Command::Crawl { conf, rebuild, retry_given_up } => {
-                crawl::run(conf, *rebuild, *retry_given_up)
-            }
+            Command::Crawl(asked) => crawl::run(asked),
             #[cfg(feature = "control")]
             Command::Ctl { job, verb } => ctl::run(job, verb),
             #[cfg(feature = "control")]

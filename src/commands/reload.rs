@@ -3,17 +3,16 @@
 //! Only keys that are marked as live may have changed; if any other has, nothing is reloaded.
 //! The work is done by the side thread of the control socket, so it doesn't hold up the crawl.
 
-use super::{inputs, settings};
+use super::{ConfFile, inputs, settings};
 use crate::conf::{Conf, Flag, Key};
 use crate::dns::address::Block;
 use crate::engine::contract::Reload;
 use crate::os::{self, Reloader};
 use crate::url::scope::Scope;
-use std::path::{Path, PathBuf};
 
 /// The configuration of a running crawl, and its file.
 pub(super) struct FileReloader {
-    path: PathBuf,
+    file: ConfFile,
     /// The configuration as it was read last.
     read: Conf,
     /// The configuration that the crawl began with. It has values that the lab has set.
@@ -24,10 +23,10 @@ pub(super) struct FileReloader {
 }
 
 impl FileReloader {
-    /// Returns the reloader of a crawl whose configuration was read from `path`. The lab, if there
+    /// Returns the reloader of a crawl whose configuration was read from `file`. The lab, if there
     /// is one, made the configuration `began` of it.
-    pub(super) fn new(path: &Path, read: Conf, began: Conf, key: [u8; 16]) -> Self {
-        Self { path: path.to_owned(), read, began, key, loaded: None }
+    pub(super) fn new(file: ConfFile, read: Conf, began: Conf, key: [u8; 16]) -> Self {
+        Self { file, read, began, key, loaded: None }
     }
 
     /// Returns the configuration with the values that the lab has set.
@@ -44,9 +43,9 @@ impl FileReloader {
 
 impl Reloader for FileReloader {
     fn load(&mut self) -> Result<Reload, String> {
-        let conf = inputs::load(&self.path).map_err(|failure| failure.to_string())?;
+        let conf = self.file.load().map_err(|failure| failure.to_string())?;
         let (live, fixed) = differences(&self.read, &conf);
-        let path = self.path.display();
+        let path = self.file.path.display();
         if !fixed.is_empty() {
             return Err(format!(
                 "{path}: keys that can't be reloaded have changed: {}; restore them, or stop the \
@@ -102,8 +101,10 @@ mod tests {
     use super::*;
 
     fn conf(lines: &str) -> Conf {
-        let text =
-            format!("job.seeds = [\"http://a.org/\"]\nidentity.contact = \"me@a.org\"\n{lines}\n");
+        let text = format!(
+            "job.seeds = [\"http://a.org/\"]\nidentity.contact = \"me@a.org\"\n\
+             limits.pages_max = 9\n{lines}\n"
+        );
         Conf::parse(&text, "x.toml").unwrap_or_else(|mistakes| panic!("{mistakes}"))
     }
 

@@ -18,6 +18,8 @@ pub use without::Command;
 #[cfg(not(feature = "study"))]
 pub(super) use without::{files_named, lab_of, recall_lab};
 
+#[cfg(not(feature = "study"))]
+use super::ConfFile;
 use super::{Exit, Failure};
 use crate::conf::Conf;
 use std::path::Path;
@@ -47,7 +49,7 @@ fn missing(what: &str) -> Failure {
 /// What takes the place of the study in a binary that doesn't include it.
 #[cfg(not(feature = "study"))]
 mod without {
-    use super::{Conf, Exit, Failure, Path, missing};
+    use super::{Conf, ConfFile, Exit, Failure, Path, missing};
     use clap::{Args, Subcommand};
     use std::ffi::OsString;
     use std::path::PathBuf;
@@ -105,7 +107,7 @@ mod without {
 
     /// Returns the lab that a crawl runs against: none, because [`super::refuse_lab`] has refused
     /// configurations that need one.
-    pub(crate) fn lab_of(_: &mut Conf, _: &Path, _: &Path) -> Result<Option<Lab>, Failure> {
+    pub(crate) fn lab_of(_: &mut Conf, _: &ConfFile, _: &Path) -> Result<Option<Lab>, Failure> {
         Ok(None)
     }
 

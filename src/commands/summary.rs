@@ -111,8 +111,15 @@ impl Summary {
     }
 
     /// Formats the summary for people: first what an operator asks, with `missing` as its end, and
-    /// if `is_detailed` what a developer does.
-    pub(super) fn text(&self, directory: &Path, missing: &str, is_detailed: bool) -> String {
+    /// if `is_detailed` what a developer does. `resume` is the command that resumes the crawl, if
+    /// there is more to fetch.
+    pub(super) fn text(
+        &self,
+        directory: &Path,
+        resume: Option<&str>,
+        missing: &str,
+        is_detailed: bool,
+    ) -> String {
         let mut text = String::new();
         let mut line = |name: &str, value: String| push(&mut text, name, &value);
         self.add_results(&mut line);
@@ -120,6 +127,9 @@ impl Summary {
         self.add_cuts(&mut line);
         self.add_events(&mut line);
         self.add_files(directory, &mut line);
+        if let Some(command) = resume {
+            line("to resume it", command.to_owned());
+        }
         text += missing;
         if is_detailed {
             self.add_details(&mut |name, value| push(&mut text, name, &value));
@@ -277,6 +287,11 @@ impl Summary {
                 format!("{} ({} records, {size})", place("warc"), self.archive.records),
             );
             line("index", place("index"));
+            let files = place("warc/*");
+            line(
+                "to look at it",
+                format!("wb-manager init web; wb-manager add web {files}; wayback"),
+            );
         }
         let cut = |cause: &str| self.counts.cut.get(cause).copied().unwrap_or(0);
         if self.counts.replayed > 0 {
@@ -390,7 +405,7 @@ mod tests {
         let waits = vec![Waiting { r#for: Wait::Rest, servers: 2, urls: 50 }];
         let end = End { answered: 12, waits };
         let summary = Summary { counts, urls_waiting: 50, servers: 20, end, ..Summary::default() };
-        let text = summary.text(Path::new("job"), "failed seeds 1\n", false);
+        let text = summary.text(Path::new("job"), None, "failed seeds 1\n", false);
         for says in [
             "seeds                 7 fetched, 0 failed\n",
             "servers               12 answered, of 20 known; 0 given up\n",
@@ -402,7 +417,7 @@ mod tests {
         ] {
             assert!(text.contains(says), "{says}{text}");
         }
-        let detailed = summary.text(Path::new("job"), "failed seeds 1\n", true);
+        let detailed = summary.text(Path::new("job"), None, "failed seeds 1\n", true);
         assert!(detailed.starts_with(&text), "the rest follows: {detailed}");
         for name in ["loop lag", "longest turn", "pipelined", "outcomes"] {
             assert!(!text.contains(name) && detailed.contains(name), "{name}: {detailed}");

@@ -5,6 +5,7 @@
 
 use super::check::Clash;
 use super::compare::Change;
+use super::mistake::Place;
 use super::{Conf, Mistake, Mistakes, walk};
 
 /// The most mistakes reported of one variant, because other variants probably have the same ones.
@@ -32,8 +33,8 @@ impl Conf {
             return Err(Mistakes::new(name, mistakes));
         }
         // The operator has not seen the printed text, so line numbers would not help.
-        Self::read(&walk::render(&keys), name, |_| Vec::new()).map_err(|mut mistakes| {
-            mistakes.list.iter_mut().for_each(|mistake| mistake.line = None);
+        Self::read(&walk::render(&keys), name, &[], |_| Vec::new()).map_err(|mut mistakes| {
+            mistakes.list.iter_mut().for_each(|mistake| mistake.place = Place::Nowhere);
             mistakes
         })
     }
@@ -107,5 +108,5 @@ fn is(known: &super::Key, key: &str) -> bool {
 }
 
 fn mistake(key: &str, text: String) -> Mistake {
-    Mistake { line: None, key: key.to_owned(), text }
+    Mistake { place: Place::Nowhere, key: key.to_owned(), text }
 }

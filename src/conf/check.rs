@@ -4,6 +4,7 @@ mod experiment;
 
 use super::Conf;
 use super::sections::{Burst, Source};
+use super::setting::Given;
 use super::units::show_time;
 use crate::url::scope::Requisites;
 use std::time::Duration;
@@ -16,9 +17,9 @@ pub(super) struct Clash {
     pub(super) text: String,
 }
 
-/// Returns all contradictions of a configuration. `named` has two values: whether the file has the
-/// section `[web]`, and whether it has `[sim]`.
-pub(super) fn clashes(conf: &Conf, named: [bool; 2]) -> Vec<Clash> {
+/// Returns all contradictions of a configuration, which was read from what is given.
+pub(super) fn clashes(conf: &Conf, given: &Given<'_>) -> Vec<Clash> {
+    let named = ["web", "sim"].map(|section| given.has_section(section));
     let mut clashes = Vec::new();
     let mut clash = |is: bool, keys: &'static [&'static str], text: &str| {
         if is {
@@ -30,6 +31,7 @@ pub(super) fn clashes(conf: &Conf, named: [bool; 2]) -> Vec<Clash> {
         experiment::whole(conf, &mut clash);
     } else {
         open_web(conf, &mut clash);
+        endless(conf, given, &mut clash);
     }
     experiment::profile(conf, &mut clash);
     quality(conf, &mut clash);
@@ -81,6 +83,20 @@ fn open_web(conf: &Conf, clash: &mut Reporter<'_>) {
         &["politeness.delay", "politeness.delay_factor", "scope.span"],
         "with span = \"any\" servers need a rest; set delay or delay_factor, or bound \
          the scope to servers of your own (span = \"host\")",
+    );
+}
+
+/// Checks that a crawl of the open web has an end, or that the operator has said that it has none.
+fn endless(conf: &Conf, given: &Given<'_>, clash: &mut Reporter<'_>) {
+    let limits = &conf.limits;
+    let is_limited =
+        limits.pages_max.is_some() || limits.bytes_max.is_some() || limits.time_max.is_some();
+    clash(
+        !conf.scope.is_bounded() && !is_limited && !given.has_key("limits", "pages_max"),
+        &["scope.span", "limits.pages_max", "limits.bytes_max", "limits.time_max"],
+        "with span = \"any\" and no limit the crawl has no end; write span = \"host\" to stay on \
+         the hosts of the seeds, or set limits.pages_max, bytes_max or time_max (pages_max = \
+         \"none\" if it should have no end)",
     );
 }
 

@@ -15,6 +15,8 @@ use toml::de::DeValue;
 /// `count(1..=9).or("none")`.
 pub(super) struct Kind<T> {
     allowed: String,
+    /// Whether a value is a list.
+    is_list: bool,
     read: Rc<Read<T>>,
     show: Rc<Show<T>>,
 }
@@ -38,12 +40,17 @@ impl<T: 'static> Kind<T> {
         read: impl Fn(&DeValue<'_>) -> Result<T, Refused> + 'static,
         show: impl Fn(&T) -> String + 'static,
     ) -> Self {
-        Self { allowed: allowed.into(), read: Rc::new(read), show: Rc::new(show) }
+        Self { allowed: allowed.into(), is_list: false, read: Rc::new(read), show: Rc::new(show) }
     }
 
     /// Returns the description of the allowed values in words.
     pub(super) fn allowed(&self) -> &str {
         &self.allowed
+    }
+
+    /// Returns whether a value is a list.
+    pub(super) fn is_list(&self) -> bool {
+        self.is_list
     }
 
     /// Parses a value in a configuration file.
@@ -58,7 +65,7 @@ impl<T: 'static> Kind<T> {
 
     /// Returns a kind that also allows a word for the absence of a value, like "none".
     pub(super) fn or(self, word: &'static str) -> Kind<Option<T>> {
-        let Self { allowed, read, show } = self;
+        let Self { allowed, is_list, read, show } = self;
         let read = move |value: &DeValue<'_>| {
             if value.as_str() == Some(word) {
                 return Ok(None);
@@ -69,13 +76,15 @@ impl<T: 'static> Kind<T> {
             })
         };
         let show = move |value: &Option<T>| value.as_ref().map_or_else(|| quote(word), &*show);
-        Kind::new(format!("{allowed}, or \"{word}\""), read, show)
+        Kind { is_list, ..Kind::new(format!("{allowed}, or \"{word}\""), read, show) }
     }
 
     /// Returns a kind of another type `U` with the same values, which `to` and `from` convert.
     pub(super) fn convert<U: 'static>(self, to: fn(T) -> U, from: fn(&U) -> T) -> Kind<U> {
-        let Self { allowed, read, show } = self;
-        Kind::new(allowed, move |value| read(value).map(to), move |value| show(&from(value)))
+        let Self { allowed, is_list, read, show } = self;
+        let (read, show) =
+            (move |value: &DeValue<'_>| read(value).map(to), move |value: &U| show(&from(value)));
+        Kind { is_list, ..Kind::new(allowed, read, show) }
     }
 }
 
@@ -219,7 +228,7 @@ pub(super) fn choice<T: Copy + PartialEq + 'static>(names: &[(&'static str, T)])
 
 /// Returns the kind of a list whose items are of the kind `item`.
 pub(super) fn list<T: 'static>(item: Kind<T>) -> Kind<Vec<T>> {
-    let Kind { allowed, read, show } = item;
+    let Kind { allowed, read, show, .. } = item;
     let read_all = move |value: &DeValue<'_>| {
         let items =
             value.as_array().ok_or_else(|| wrong_type(value, "a list", "[\"...\", \"...\"]"))?;
@@ -235,13 +244,13 @@ pub(super) fn list<T: 'static>(item: Kind<T>) -> Kind<Vec<T>> {
         if faults.is_empty() { Ok(list) } else { Err(Refused(faults)) }
     };
     let show_all = move |list: &Vec<T>| show_list(list.iter().map(&*show).collect());
-    Kind::new(format!("a list of {allowed}"), read_all, show_all)
+    Kind { is_list: true, ..Kind::new(format!("a list of {allowed}"), read_all, show_all) }
 }
 
 /// Returns the kind of a list of names out of `names`, each at most once.
 pub(super) fn choices<T: Copy + PartialEq + 'static>(names: &[(&'static str, T)]) -> Kind<Vec<T>> {
     let item = choice(names);
-    let Kind { allowed, read, show } = list(choice(names));
+    let Kind { allowed, is_list, read, show } = list(choice(names));
     let read = move |value: &DeValue<'_>| {
         let list = read(value)?;
         match (1..list.len()).find(|&at| list[..at].contains(&list[at])) {
@@ -251,7 +260,7 @@ pub(super) fn choices<T: Copy + PartialEq + 'static>(names: &[(&'static str, T)]
             None => Ok(list),
         }
     };
-    Kind { allowed, read: Rc::new(read), show }
+    Kind { allowed, is_list, read: Rc::new(read), show }
 }
 
 /// Returns the kind of a value that is meant for another key and kept as TOML.

@@ -7,11 +7,22 @@ use std::fmt;
 /// The most mistakes that are reported. A file with more is probably not a configuration.
 pub(super) const MISTAKES_MAX: usize = 100;
 
-/// One mistake in a configuration file.
+/// Where a mistake is.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Place {
+    /// In this line of the file, counted from 1.
+    Line(usize),
+    /// In an argument of the command line, like `--set politeness.delay`.
+    Argument(String),
+    /// Nowhere: something is missing.
+    Nowhere,
+}
+
+/// One mistake in a configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mistake {
-    /// The line of the file, counted from 1; `None` if something is missing.
-    pub line: Option<usize>,
+    /// Where the mistake is.
+    pub place: Place,
     /// The section and key, like `politeness.delay`; empty if the text is not TOML.
     pub key: String,
     /// The refused value, why it is refused, and a fix.
@@ -23,8 +34,8 @@ pub struct Mistake {
 pub struct Mistakes {
     /// The name of the configuration file, as the operator gave it.
     pub file: String,
-    /// The mistakes in order of line, those without a line last; only the first hundred if there
-    /// are more.
+    /// The mistakes in order of line, then those of the command line, then what is missing; only
+    /// the first hundred if there are more.
     pub list: Vec<Mistake>,
 }
 
@@ -34,33 +45,40 @@ pub(super) fn suffice(mistakes: &[Mistake]) -> bool {
     mistakes.len() > MISTAKES_MAX
 }
 
+/// Returns the line of the byte at `offset`, counted from 1.
+pub(super) fn line_of(text: &str, offset: usize) -> usize {
+    1 + text.bytes().take(offset).filter(|&byte| byte == b'\n').count()
+}
+
 impl Mistakes {
     /// Creates the list of the mistakes of `file`, sorted by line and cut to the most that are
     /// reported.
     pub(super) fn new(file: &str, mut list: Vec<Mistake>) -> Self {
         assert!(!list.is_empty(), "a list of mistakes is not empty");
-        list.sort_by_key(|mistake| mistake.line.unwrap_or(usize::MAX));
+        list.sort_by(|a, b| a.place.cmp(&b.place));
         if suffice(&list) {
             list.truncate(MISTAKES_MAX);
             let text = format!("there are more; only the first {MISTAKES_MAX} are shown");
-            list.push(Mistake { line: None, key: String::new(), text });
+            list.push(Mistake { place: Place::Nowhere, key: String::new(), text });
         }
         Self { file: file.to_owned(), list }
     }
 }
 
-/// Formats one line per mistake: `conf/x.toml:12: politeness.delay: "1" has no unit; ...`.
+/// Formats one line per mistake: `conf/x.toml:12: politeness.delay: "1" has no unit; ...`. A
+/// mistake of the command line has its argument in place of file, line and key.
 impl fmt::Display for Mistakes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, mistake) in self.list.iter().enumerate() {
             if index > 0 {
                 f.write_str("\n")?;
             }
-            f.write_str(&self.file)?;
-            if let Some(line) = mistake.line {
-                write!(f, ":{line}")?;
+            match &mistake.place {
+                Place::Line(line) => write!(f, "{}:{line}", self.file)?,
+                Place::Argument(argument) => f.write_str(argument)?,
+                Place::Nowhere => f.write_str(&self.file)?,
             }
-            if !mistake.key.is_empty() {
+            if !mistake.key.is_empty() && !matches!(mistake.place, Place::Argument(_)) {
                 write!(f, ": {}", mistake.key)?;
             }
             write!(f, ": {}", mistake.text)?;
@@ -162,9 +180,16 @@ mod tests {
 
     #[test]
     fn display_names_file_line_key() {
-        let mistake = |line, key: &str| Mistake { line, key: key.into(), text: "wrong".into() };
-        let list = vec![mistake(None, "a.b"), mistake(Some(7), ""), mistake(Some(3), "c.d")];
+        let mistake = |place, key: &str| Mistake { place, key: key.into(), text: "wrong".into() };
+        let list = vec![
+            mistake(Place::Nowhere, "a.b"),
+            mistake(Place::Argument("--set e.f".into()), "e.f"),
+            mistake(Place::Line(7), ""),
+            mistake(Place::Line(3), "c.d"),
+        ];
         let text = Mistakes::new("x.toml", list).to_string();
-        assert_eq!(text, "x.toml:3: c.d: wrong\nx.toml:7: wrong\nx.toml: a.b: wrong");
+        let expected =
+            "x.toml:3: c.d: wrong\nx.toml:7: wrong\n--set e.f: wrong\nx.toml: a.b: wrong";
+        assert_eq!(text, expected);
     }
 }

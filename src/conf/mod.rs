@@ -17,6 +17,7 @@ mod hostile;
 mod kind;
 mod mistake;
 mod sections;
+mod setting;
 mod syntax;
 #[cfg(test)]
 mod tests;
@@ -25,20 +26,22 @@ mod walk;
 
 pub use compare::{Change, Value, Variant};
 pub use hostile::Hostile;
-pub use mistake::{Mistake, Mistakes};
+pub use mistake::{Mistake, Mistakes, Place};
 pub use sections::{
     Admin, Allowance, Burst, Compare, Connections, DiskFull, DiskSpace, Events, Fetch, HostsFile,
     Identity, Job, Lab, Limits, Links, Memory, Names, Over, Pipeline, Policy, Politeness, Preset,
     Profile, Qualities, Report, Retries, Schedule, Scheme, Scope, Sim, Site, Source, State, Store,
     Tls, UrlKey, Web, Worth,
 };
+pub use setting::Setting;
 pub use units::{Cost, Decimal, read_time as duration};
 pub use walk::{Flag, Key, Prose};
 
 use check::Clash;
-use mistake::{MISTAKES_MAX, suffice};
+use mistake::{MISTAKES_MAX, line_of, suffice};
+use setting::Given;
 use toml::de::{DeTable, DeValue};
-use walk::{Walk, line_of};
+use walk::Walk;
 
 /// A configuration, section by section in the order in which a URL passes through the crawler.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -104,28 +107,41 @@ impl Conf {
     /// # Errors
     /// All mistakes of the file. If the text is not TOML, only the mistake of syntax.
     pub fn parse(text: &str, file: &str) -> Result<Self, Mistakes> {
-        Self::read(text, file, change::mistakes)
+        Self::parse_with(text, file, &[])
     }
 
-    /// Parses the text of a configuration. If it has no mistakes, `more` looks for contradictions
-    /// in the result. `file` is its name in messages.
-    fn read(text: &str, file: &str, more: fn(&Self) -> Vec<Clash>) -> Result<Self, Mistakes> {
+    /// Parses the text of a configuration file, of which `settings` replace some values. `file` is
+    /// its name in messages.
+    ///
+    /// # Errors
+    /// Those of [`Self::parse`]. A mistake in a setting names its argument.
+    pub fn parse_with(text: &str, file: &str, settings: &[Setting]) -> Result<Self, Mistakes> {
+        Self::read(text, file, settings, change::mistakes)
+    }
+
+    /// Parses the text of a configuration with `settings`. If it has no mistakes, `more` looks for
+    /// contradictions in the result. `file` is its name in messages.
+    fn read(
+        text: &str,
+        file: &str,
+        settings: &[Setting],
+        more: fn(&Self) -> Vec<Clash>,
+    ) -> Result<Self, Mistakes> {
         let (root, errors) = DeTable::parse_recoverable(text);
         if !errors.is_empty() {
             let shown = errors.iter().take(MISTAKES_MAX + 1);
             let mistakes = shown.map(|error| syntax(text, error)).collect();
             return Err(Mistakes::new(file, mistakes));
         }
-        let root = root.get_ref();
+        let given = Given { text, root: root.get_ref(), settings };
         let mut conf = Self::default();
-        let mut walk = Walk::reading(text, root);
+        let mut walk = Walk::reading(given);
         sections::walk(&mut conf, &mut walk);
         let mut mistakes = walk.into_mistakes();
-        unknown(text, root, &mut mistakes);
-        let alone = ["web", "sim"].map(|section| root.contains_key(section));
-        report(check::clashes(&conf, alone), text, root, &mut mistakes);
+        unknown(&given, &mut mistakes);
+        report(check::clashes(&conf, &given), &given, &mut mistakes);
         if mistakes.is_empty() {
-            report(more(&conf), text, root, &mut mistakes);
+            report(more(&conf), &given, &mut mistakes);
         }
         if mistakes.is_empty() { Ok(conf) } else { Err(Mistakes::new(file, mistakes)) }
     }
@@ -149,6 +165,17 @@ impl Conf {
         walk::manual(&self.keys())
     }
 
+    /// Prints the keys that `settings` set, with their values.
+    pub fn render_only(&self, settings: &[Setting]) -> String {
+        let mut keys = self.keys();
+        keys.retain(|key| {
+            let is =
+                |setting: &Setting| setting.key().split_once('.') == Some((key.section, key.name));
+            settings.iter().any(is)
+        });
+        walk::render(&keys)
+    }
+
     /// Prints every key with its value, as text that parses as this configuration.
     pub fn render(&self) -> String {
         walk::render(&self.keys())
@@ -156,20 +183,27 @@ impl Conf {
 }
 
 fn syntax(text: &str, error: &toml::de::Error) -> Mistake {
-    let line = error.span().map(|span| line_of(text, span.start.min(text.len())));
-    Mistake { line, key: String::new(), text: format!("not TOML: {}", error.message()) }
+    let line = |at: usize| Place::Line(line_of(text, at.min(text.len())));
+    let place = error.span().map_or(Place::Nowhere, |span| line(span.start));
+    Mistake { place, key: String::new(), text: format!("not TOML: {}", error.message()) }
 }
 
-/// Reports each key and section of the file that doesn't exist.
-fn unknown(text: &str, root: &DeTable<'_>, mistakes: &mut Vec<Mistake>) {
+/// Reports each given key and section that doesn't exist.
+fn unknown(given: &Given<'_>, mistakes: &mut Vec<Mistake>) {
     let (lab, compare) = (Some(Lab::default()), Some(Compare::default()));
     let profile = Some(Profile::default());
     let known = Conf { lab, compare, profile, ..Conf::default() }.keys();
+    for setting in given.settings {
+        if let Some(text) = stray_setting(setting.key(), &known) {
+            mistakes.push(Mistake { place: setting.place(), key: setting.key().to_owned(), text });
+        }
+    }
     let mut tell = |at: usize, key: String, fault: String| {
-        mistakes.push(Mistake { line: Some(line_of(text, at)), key, text: fault });
+        let place = Place::Line(line_of(given.text, at));
+        mistakes.push(Mistake { place, key, text: fault });
         suffice(mistakes)
     };
-    for (heading, value) in root {
+    for (heading, value) in given.root {
         let (at, section) = (heading.span().start, heading.get_ref().as_ref());
         let fault = match value.get_ref() {
             value if known.iter().all(|key| key.section != section) => {
@@ -205,6 +239,26 @@ fn stray_section(name: &str, value: &DeValue<'_>, known: &[Key]) -> String {
         Some(near) => format!("no such section; did you mean [{near}]?"),
         None => "no such section; conf/reference.toml lists them all".to_owned(),
     }
+}
+
+/// Describes the mistake in the key of a setting; `None` if there is such a key.
+fn stray_setting(key: &str, known: &[Key]) -> Option<String> {
+    let Some((section, name)) = key.split_once('.') else {
+        let full = known.iter().filter(|known| known.name == key);
+        let full: Vec<String> =
+            full.map(|known| format!("{}.{}", known.section, known.name)).collect();
+        return Some(match full.is_empty() {
+            true => "has no section; write it like politeness.delay=2s".to_owned(),
+            false => format!("has no section; write {}", full.join(" or ")),
+        });
+    };
+    if known.iter().any(|key| (key.section, key.name) == (section, name)) {
+        return None;
+    }
+    Some(match known.iter().any(|key| key.section == section) {
+        true => stray_key(section, name, known),
+        false => stray_section(section, &DeValue::Table(DeTable::new()), known),
+    })
 }
 
 /// Keys that have been renamed: the old section and name, and the new ones.
@@ -252,22 +306,12 @@ fn homes(name: &str, known: &[Key]) -> String {
 
 /// Adds the contradictions to the mistakes. A contradiction is left out if one of its keys already
 /// has a mistake.
-fn report(clashes: Vec<Clash>, text: &str, root: &DeTable<'_>, mistakes: &mut Vec<Mistake>) {
+fn report(clashes: Vec<Clash>, given: &Given<'_>, mistakes: &mut Vec<Mistake>) {
     for clash in clashes {
         let is_wrong = |key: &str| mistakes.iter().any(|mistake| mistake.key == key);
         if !clash.keys.iter().copied().any(is_wrong) {
             let key = clash.keys[0].to_owned();
-            mistakes.push(Mistake { line: find_line(text, root, &key), key, text: clash.text });
+            mistakes.push(Mistake { place: given.place(&key), key, text: clash.text });
         }
     }
-}
-
-/// Returns the line of a key, counted from 1. If the key is absent, returns the line of its
-/// section; `None` if that is absent too.
-fn find_line(text: &str, root: &DeTable<'_>, key: &str) -> Option<usize> {
-    let (section, name) = key.split_once('.').unwrap_or((key, ""));
-    let (heading, value) = root.get_key_value(section)?;
-    let at = value.get_ref().as_table().and_then(|table| table.get_key_value(name));
-    let span = at.map_or(heading.span(), |(key, _)| key.span());
-    Some(line_of(text, span.start))
 }

@@ -6,9 +6,10 @@
 //! value.
 
 use super::kind::{Kind, Refused};
-use super::mistake::{Mistake, suffice};
+use super::mistake::{Mistake, Place, line_of, suffice};
+use super::setting::Given;
 use toml::Spanned;
-use toml::de::{DeTable, DeValue};
+use toml::de::DeValue;
 
 /// Lines of prose, each without the mark that makes it a comment in a file.
 pub type Prose = &'static [&'static str];
@@ -55,17 +56,16 @@ enum Task<'a> {
     List(Vec<Key>),
 }
 
-/// The configuration file that a walk reads.
+/// The configuration that a walk reads.
 struct Reader<'a> {
-    text: &'a str,
-    root: &'a DeTable<'a>,
+    given: Given<'a>,
     mistakes: Vec<Mistake>,
 }
 
 impl<'a> Walk<'a> {
-    /// Creates a walk that reads `root`, parsed from `text`.
-    pub(super) fn reading(text: &'a str, root: &'a DeTable<'a>) -> Self {
-        let reader = Reader { text, root, mistakes: Vec::new() };
+    /// Creates a walk that reads what is given.
+    pub(super) fn reading(given: Given<'a>) -> Self {
+        let reader = Reader { given, mistakes: Vec::new() };
         Self { section: "", about: &[], task: Task::Read(reader) }
     }
 
@@ -95,7 +95,7 @@ impl<'a> Walk<'a> {
         (self.section, self.about) = (name, about);
     }
 
-    /// Begins a section that may be absent. If the file has the section, `place` is filled with its
+    /// Begins a section that may be absent. If the section is given, `place` is filled with its
     /// default values. Returns the section, or `None` if it is absent.
     pub(super) fn optional<'p, T: Default>(
         &self,
@@ -103,7 +103,7 @@ impl<'a> Walk<'a> {
         place: &'p mut Option<T>,
     ) -> Option<&'p mut T> {
         if let Task::Read(reader) = &self.task
-            && reader.root.contains_key(name)
+            && reader.given.has_section(name)
         {
             place.get_or_insert_default();
         }
@@ -111,14 +111,17 @@ impl<'a> Walk<'a> {
     }
 
     /// Returns the value of a key before the walk reaches that key; `None` if the key is absent
-    /// from the file or its value is not valid.
+    /// or its value is not valid.
     pub(super) fn peek<T: 'static>(&self, section: &str, name: &str, kind: &Kind<T>) -> Option<T> {
         let Task::Read(reader) = &self.task else { return None };
+        if let Some(setting) = reader.given.setting(section, name) {
+            return setting.read(kind).ok();
+        }
         kind.read(reader.find(section, name)?.get_ref()).ok()
     }
 
-    /// Visits a key: reads its value from the file if the walk reads and the file has the key, or
-    /// adds the key to the list if the walk lists keys.
+    /// Visits a key: reads its value if the walk reads and the key is given, or adds the key to the
+    /// list if the walk lists keys.
     pub(super) fn key<T: 'static>(
         &mut self,
         name: &'static str,
@@ -133,31 +136,44 @@ impl<'a> Walk<'a> {
                 let (value, allowed) = (kind.show(place), kind.allowed().to_owned());
                 keys.push(Key { section, about, name, value, allowed, help, flags });
             }
-            Task::Read(reader) => {
-                let Some(value) = reader.find(section, name) else { return };
-                match kind.read(value.get_ref()) {
-                    Ok(value) => *place = value,
-                    Err(Refused(faults)) => {
-                        for (text, span) in faults {
-                            let at = span.map_or(value.span().start, |span| span.start);
-                            reader.report(at, format!("{section}.{name}"), text);
-                        }
-                    }
-                }
-            }
+            Task::Read(reader) => reader.read(section, name, place, kind),
         }
     }
 }
 
 impl<'a> Reader<'a> {
-    fn find(&self, section: &str, name: &str) -> Option<&'a Spanned<DeValue<'a>>> {
-        self.root.get(section)?.get_ref().as_table()?.get(name)
+    /// Reads the value of a key, if it is given: that of the command line, else that of the file.
+    fn read<T: 'static>(&mut self, section: &str, name: &str, place: &mut T, kind: &Kind<T>) {
+        let (read, at) = if let Some(setting) = self.given.setting(section, name) {
+            (setting.read(kind), setting.place())
+        } else if let Some(value) = self.find(section, name) {
+            (kind.read(value.get_ref()), self.line(value.span().start))
+        } else {
+            return;
+        };
+        match read {
+            Ok(value) => *place = value,
+            Err(Refused(faults)) => {
+                for (text, span) in faults {
+                    // To find a line takes a pass over the file.
+                    if suffice(&self.mistakes) {
+                        break;
+                    }
+                    // The command line is one place, whichever item of a list is wrong.
+                    let item = span.filter(|_| matches!(at, Place::Line(_)));
+                    let place = item.map_or(at.clone(), |span| self.line(span.start));
+                    self.mistakes.push(Mistake { place, key: format!("{section}.{name}"), text });
+                }
+            }
+        }
     }
 
-    fn report(&mut self, at: usize, key: String, text: String) {
-        if !suffice(&self.mistakes) {
-            self.mistakes.push(Mistake { line: Some(line_of(self.text, at)), key, text });
-        }
+    fn find(&self, section: &str, name: &str) -> Option<&'a Spanned<DeValue<'a>>> {
+        self.given.root.get(section)?.get_ref().as_table()?.get(name)
+    }
+
+    fn line(&self, at: usize) -> Place {
+        Place::Line(line_of(self.given.text, at))
     }
 }
 
@@ -205,8 +221,3 @@ pub(super) fn manual(keys: &[Key]) -> String {
 const KEPT: &str = " Fixed for the life of a job.";
 /// The manual's remark on a key whose value can change while the crawl runs.
 const LIVE: &str = " Can be reloaded.";
-
-/// Returns the line of the byte at `offset`, counted from 1.
-pub(super) fn line_of(text: &str, offset: usize) -> usize {
-    1 + text.bytes().take(offset).filter(|&byte| byte == b'\n').count()
-}

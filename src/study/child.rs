@@ -4,7 +4,7 @@
 //! The child is this program's `web` command with the same configuration. It prints its ports as
 //! one line of JSON; it exits when its standard input ends, so it can't outlive its crawl.
 
-use crate::commands::{Exit, Failure};
+use crate::commands::{ConfFile, Exit, Failure};
 use crate::conf::{Conf, HostsFile};
 use crate::dns::address::Block;
 use crate::os::{disk, signal};
@@ -33,13 +33,13 @@ pub(crate) struct Lab {
 /// The lab doesn't start, or its ports can't be stored in `directory`.
 pub(crate) fn lab_of(
     conf: &mut Conf,
-    path: &Path,
+    file: &ConfFile,
     directory: &Path,
 ) -> Result<Option<Lab>, Failure> {
     if conf.lab.is_none() {
         return Ok(None);
     }
-    let lab = Lab::start(path, known_ports(directory))?;
+    let lab = Lab::start(file, known_ports(directory))?;
     let Ports { http, https } = lab.ports()?;
     let text = json!({ "http_port": http, "https_port": https }).to_string();
     disk::replace(directory, "lab.json", text.as_bytes()).map_err(|error| {
@@ -78,18 +78,18 @@ fn loopback() -> Block {
 }
 
 impl Lab {
-    /// Starts the lab of the configuration at `path` and waits until it serves. It listens on
+    /// Starts the lab of the configuration `file` and waits until it serves. It listens on
     /// `ports` if they are given, else on free ones.
     ///
     /// # Errors
     /// The child could not be started, or exited before it was ready.
-    pub(crate) fn start(path: &Path, ports: Option<Ports>) -> Result<Self, Failure> {
+    pub(crate) fn start(file: &ConfFile, ports: Option<Ports>) -> Result<Self, Failure> {
         let wrong = |text: String| Failure::new(Exit::System, format!("the lab: {text}"));
         let program = std::env::current_exe().map_err(|error| wrong(error.to_string()))?;
         let ports = ports.map(|Ports { http, https }| format!("--ports={http},{https}"));
         let mut child = Command::new(program)
             .arg("web")
-            .arg(path)
+            .args(file.arguments())
             .args(ports)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

@@ -1,9 +1,8 @@
 //! The study's commands on the command line, and the module that runs each.
 
 use super::{cache, compare, profile, serve};
-use crate::commands::{Exit, Failure};
+use crate::commands::{ConfFile, Exit, Failure};
 use clap::Subcommand;
-use std::path::PathBuf;
 
 /// The commands of the study.
 #[derive(Debug, Subcommand)]
@@ -29,10 +28,7 @@ pub enum Command {
     ///
     /// Example: sted compare conf/compare-2003.toml
     #[command(after_long_help = compare::EXITS)]
-    Compare {
-        /// The configuration: a TOML file with a compare section
-        conf: PathBuf,
-    },
+    Compare(ConfFile),
     /// Measure at how many connections a core saturates, and what its time is spent on
     ///
     /// Crawls the same web (that of the file's lab, or the seeds of its job) with increasing
@@ -44,8 +40,9 @@ pub enum Command {
     /// Example: sted profile --flame conf/profile-lab.toml
     #[command(after_long_help = profile::EXITS)]
     Profile {
-        /// The configuration: a TOML file with a profile section
-        conf: PathBuf,
+        /// The configuration, with a profile section.
+        #[command(flatten)]
+        conf: ConfFile,
         /// Crawl once more where the core is saturated, sampled by perf, and write a flame graph
         /// (flame.svg) to the profile's directory
         #[arg(long)]
@@ -61,8 +58,9 @@ pub enum Command {
     /// Example: sted web conf/lab.toml
     #[command(after_long_help = Exit::table())]
     Web {
-        /// The configuration: a TOML file with a lab section
-        conf: PathBuf,
+        /// The configuration, with a lab section.
+        #[command(flatten)]
+        conf: ConfFile,
         /// Ports for HTTP and HTTPS [default: two free ones]
         #[arg(long, value_name = "HTTP,HTTPS", value_parser = serve::ports)]
         ports: Option<(u16, u16)>,
@@ -77,7 +75,7 @@ impl Command {
     pub fn run(&self) -> Result<Exit, Failure> {
         match self {
             Self::Cache(asked) => cache::run(asked),
-            Self::Compare { conf } => compare::run(conf),
+            Self::Compare(conf) => compare::run(conf),
             Self::Profile { conf, flame } => profile::run(conf, *flame),
             Self::Web { conf, ports } => serve::run(conf, *ports),
         }

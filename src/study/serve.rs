@@ -7,11 +7,10 @@
 
 use super::lab;
 use super::settings;
-use crate::commands::{Exit, Failure, load};
+use crate::commands::{ConfFile, Exit, Failure};
 use crate::os::signal::{self, Asked, Signals};
 use std::fs;
 use std::io::{self, Write};
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
@@ -19,14 +18,14 @@ use std::time::Duration;
 /// The time between two checks of the signals.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Serves the web of the configuration at `path` until a signal or the end of standard input, on
+/// Serves the web of the configuration `file` until a signal or the end of standard input, on
 /// `ports` if they are given, else on free ones. Prints a line of JSON when it is ready, and
 /// another one with the totals at the end.
 ///
 /// # Errors
 /// What kept the lab from serving, with its exit code.
-pub fn run(path: &Path, ports: Option<(u16, u16)>) -> Result<Exit, Failure> {
-    let conf = load(path)?;
+pub fn run(file: &ConfFile, ports: Option<(u16, u16)>) -> Result<Exit, Failure> {
+    let (conf, path) = (file.load()?, &file.path);
     let Some(lab) = &conf.lab else {
         let text = format!("{}: has no [lab]: there is no web to serve", path.display());
         return Err(Failure::new(Exit::Usage, text));

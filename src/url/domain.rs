@@ -23,6 +23,13 @@ pub fn is_suffix(name: &str) -> bool {
     !is_address(name) && psl::suffix_str(name) == Some(name)
 }
 
+/// Returns whether a name has a suffix that is on the public suffix list, and something before it.
+pub fn is_listed(name: &str) -> bool {
+    let name = name.strip_suffix('.').unwrap_or(name);
+    let suffix = psl::suffix(name.as_bytes()).filter(|suffix| suffix.is_known());
+    !is_address(name) && suffix.is_some_and(|suffix| suffix.as_bytes().len() < name.len())
+}
+
 /// Returns whether a canonical host is an IP address.
 pub fn is_address(host: &str) -> bool {
     ip_of_host(host).is_some()
@@ -31,6 +38,23 @@ pub fn is_address(host: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn listed_suffixes() {
+        for (name, expected) in [
+            ("example.com", true),
+            ("a.example.co.uk.", true),
+            ("y.github.io", true),
+            ("com", false),
+            ("co.uk", false),
+            ("my.toml", false),
+            ("h7.d3.test", false),
+            ("localhost", false),
+            ("127.0.0.1", false),
+        ] {
+            assert_eq!(is_listed(name), expected, "{name}");
+        }
+    }
 
     #[test]
     fn registrable_domains() {

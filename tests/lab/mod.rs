@@ -7,6 +7,7 @@
 mod compare;
 mod crawl;
 mod kill;
+mod one_line;
 mod operate;
 mod polite;
 mod replay;

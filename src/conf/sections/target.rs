@@ -14,14 +14,15 @@ section! {
     job: Job {
         /// Name of the crawl, in its records and reports.
         ///
-        /// It identifies the crawl of a record when archives are merged.
-        name: String = "crawl".into(), file_name(), [];
+        /// It identifies the crawl of a record when archives are merged. A job directory belongs to
+        /// the crawl of this name, and another one is refused.
+        name: String = "crawl".into(), file_name(), [Kept];
 
         /// Directory of everything the crawl stores: its effective configuration, archive, index,
         /// state and crawl log.
         ///
         /// A crawl that is in it is resumed, unless it kept no state or its archive has another
-        /// format: then sted refuses to start.
+        /// format: then sted refuses to start. It also refuses a directory with other files.
         directory: PathBuf = "jobs/crawl".into(), path(), [];
 
         /// URLs to start from. Without a scheme, http:// is assumed.
@@ -52,7 +53,8 @@ section! {
         /// request is sent that could exceed the limit, so the crawl ends with exactly this number
         /// if there are enough pages.
         ///
-        /// With "none", a crawl of the open web ends only at memory.seen_max.
+        /// With "none", a crawl of the open web ends only at memory.seen_max. Such a crawl needs a
+        /// limit, or this key with the value "none".
         pages_max: Option<u64> = None, count(1..=1_000_000_000_000).or("none"), [Live];
 
         /// Bytes to receive from all servers, headers and framing included.

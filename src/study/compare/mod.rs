@@ -22,7 +22,7 @@ mod sockets;
 mod tests;
 mod watch;
 
-use crate::commands::{Exit, Failure, load};
+use crate::commands::{ConfFile, Exit, Failure};
 use crate::conf::{Compare, Conf, Over};
 use crate::os;
 use crate::study::output;
@@ -31,7 +31,6 @@ use scene::Scenes;
 use series::Run;
 use std::fs;
 use std::io::{self, Write};
-use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
@@ -47,12 +46,12 @@ pub(crate) const EXITS: &str = "Exit codes:
   11  stopped by a signal: no results were written
   17  a crawl did not end: a bug of this program; please report it";
 
-/// Runs the comparison of the configuration at `path`.
+/// Runs the comparison of the configuration `file`.
 ///
 /// # Errors
 /// What kept a crawl from ending, with its exit code.
-pub fn run(path: &Path) -> Result<Exit, Failure> {
-    let conf = load(path)?;
+pub fn run(file: &ConfFile) -> Result<Exit, Failure> {
+    let (conf, path) = (file.load()?, &file.path);
     let Some(compare) = conf.compare.clone() else {
         let text = format!("{}: has no [compare]: there is nothing to compare", path.display());
         return Err(Failure::new(Exit::Usage, text));

@@ -7,7 +7,7 @@ use super::scene::stay_in_the_web;
 use super::scene::{self, Scene, Scenes};
 use super::series::{Run, Sample, Series};
 use super::watch::Watch;
-use crate::commands::{Exit, Failure, inputs, settings};
+use crate::commands::{ConfFile, Exit, Failure, inputs, settings};
 use crate::conf::{self, Compare, Conf, Events, Sim, Source};
 use crate::engine::Engine;
 use crate::engine::contract::StopReason;
@@ -62,7 +62,7 @@ fn run(spec: &Spec, scene: &Scene, directory: &Path, watch: &Watch) -> Result<Ru
     fs::create_dir_all(directory).map_err(|error| disk(&error))?;
     let file = directory.join("conf.toml");
     fs::write(&file, conf.render()).map_err(|error| disk(&error))?;
-    let lab = Lab::start(&file, None)?;
+    let lab = Lab::start(&ConfFile::new(&file), None)?;
     lab.adapt(&mut conf)?;
     let seeds = inputs::seeds(&conf)?;
     let settings = settings(&conf, scene, &lab)?;

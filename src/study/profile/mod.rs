@@ -18,7 +18,7 @@ mod tests;
 mod verdict;
 
 use super::child::Lab;
-use crate::commands::{Exit, Failure, inputs, load};
+use crate::commands::{ConfFile, Exit, Failure, inputs};
 use crate::conf::{self, Conf, Events, Profile};
 use crate::os::{self, console};
 use files::Results;
@@ -37,12 +37,12 @@ pub(crate) const EXITS: &str = "Exit codes:
    5  another profile is writing to the same directory, or its crawls are there
   11  stopped by a signal: no results were written";
 
-/// Runs the profile of the configuration at `path`.
+/// Runs the profile of the configuration `file`.
 ///
 /// # Errors
 /// What kept a step from being measured, with its exit code.
-pub fn run(path: &Path, flame: bool) -> Result<Exit, Failure> {
-    let conf = load(path)?;
+pub fn run(file: &ConfFile, flame: bool) -> Result<Exit, Failure> {
+    let (conf, path) = (file.load()?, &file.path);
     let Some(profile) = conf.profile.clone() else {
         let text = format!("{}: has no [profile]: add one, if an empty one", path.display());
         return Err(Failure::new(Exit::Usage, text));
@@ -164,5 +164,5 @@ fn start_lab(conf: &Conf, directory: &Path) -> Result<Lab, Failure> {
     conf.lab = Some(conf::Lab { directory: lab, manifest: false, events: Events::None });
     fs::write(&file, conf.render())
         .map_err(|error| Failure::new(Exit::Disk, format!("{}: {error}", file.display())))?;
-    Lab::start(&file, None)
+    Lab::start(&ConfFile::new(&file), None)
 }
