@@ -20,6 +20,7 @@ fn help_is_as_reviewed() {
         ("help-ctl.txt", &["ctl", "--help"]),
         ("help-status.txt", &["status", "--help"]),
         ("help-report.txt", &["report", "--help"]),
+        ("help-wacz.txt", &["wacz", "--help"]),
         ("help-web.txt", &["web", "--help"]),
         ("help-why.txt", &["why", "--help"]),
     ] {

@@ -19,6 +19,8 @@ mod util;
 #[cfg(all(feature = "study", feature = "control"))]
 mod admin;
 #[cfg(feature = "study")]
+mod archive;
+#[cfg(feature = "study")]
 mod audit;
 #[cfg(feature = "study")]
 mod cache;

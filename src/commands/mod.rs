@@ -27,6 +27,7 @@ mod show;
 pub mod status;
 pub mod study;
 mod summary;
+mod wacz;
 pub mod why;
 
 pub use exit::{Exit, Failure};
@@ -168,6 +169,18 @@ pub enum Command {
     /// in bounded memory, also while the crawl runs.
     #[command(after_long_help = report::HELP)]
     Report(report::Options),
+    /// Pack the archive of a finished or stopped crawl as one WACZ file
+    ///
+    /// The file has the WARC files, one sorted index, the list of pages, and the digests of all
+    /// that. Replay programs open it as it is. Files that were moved out of the job are named.
+    #[command(after_long_help = wacz::EXITS)]
+    Wacz {
+        /// The job: its directory, or its configuration
+        job: PathBuf,
+        /// The file [default: the job directory with .wacz after its name]
+        #[arg(long)]
+        out: Option<PathBuf>,
+    },
     /// A command of the study
     #[command(flatten)]
     Study(study::Command),
@@ -203,6 +216,7 @@ impl Cli {
             Command::Ctl { job, verb } => ctl::run(job, verb),
             #[cfg(feature = "control")]
             Command::Status { job, watch, json } => status::run(job, *watch, *json),
+            Command::Wacz { job, out } => wacz::run(job, out.as_deref()),
             Command::Why { job, url, json } => why::run(job, url, *json),
             Command::Study(command) => command.run(),
         }
