@@ -130,6 +130,8 @@ fn configuration(file: &ConfFile) -> Result<Conf, Failure> {
         );
         return Err(Failure::new(Exit::Usage, text));
     }
+    let named = path.display().to_string();
+    conf.has_all_headers(&named).map_err(|mistakes| Failure::new(Exit::Usage, mistakes))?;
     study::refuse_lab(&conf, path)?;
     refuse_missing_files(&conf, path)?;
     Ok(conf)

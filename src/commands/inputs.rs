@@ -2,7 +2,7 @@
 //! limit.
 
 use super::{Exit, Failure, settings};
-use crate::conf::{Conf, Scope};
+use crate::conf::{Conf, Scope, SiteTable};
 use crate::os::{dns, input, signal};
 use crate::rating::{Rating, Table};
 use crate::seeds::{self, Doubtful, Parsed, Seed};
@@ -111,14 +111,14 @@ pub(crate) fn warn_of_hosts(conf: &Conf) {
 /// Warns of seeds that the scope would reject if they were links: one warning for each key that
 /// rejects some.
 pub(crate) fn warn_of_scope(conf: &Conf, seeds: &[Seed]) {
-    for text in refused(&conf.scope, seeds) {
+    for text in refused(&conf.scope, &conf.sites, seeds) {
         log::warn!("{text}");
     }
 }
 
 /// Returns the warnings for seeds that keys of the scope reject, one for each key that rejects
 /// some.
-fn refused(conf: &Scope, seeds: &[Seed]) -> Vec<String> {
+fn refused(conf: &Scope, sites: &[SiteTable], seeds: &[Seed]) -> Vec<String> {
     // The span and the lists are derived from the seeds, so they are not checked.
     let open = Scope {
         span: FromSeeds::Any,
@@ -127,8 +127,8 @@ fn refused(conf: &Scope, seeds: &[Seed]) -> Vec<String> {
         prefixes: Vec::new(),
         ..conf.clone()
     };
-    let scope =
-        scope::Scope::new(settings::scope(&open), &[]).expect("the configuration is checked");
+    let scope = scope::Scope::new(settings::scope(&open, sites), &[])
+        .expect("the configuration is checked");
     let mut found: BTreeMap<&str, (usize, &Url)> = BTreeMap::new();
     for Seed { url, .. } in seeds {
         if let Err(why) = scope.check(url.view(), 0) {
@@ -185,7 +185,7 @@ mod tests {
         let text = b"https://a.test/\nhttp://a.test/x/1\nhttp://b.test/x/2\nhttp://a.test/y/1/2/3";
         let (seeds, _) = seeds::parse(text);
         let mut conf = Scope { span: FromSeeds::Host, ..Scope::default() };
-        assert_eq!(refused(&conf, &seeds), [""; 0], "where seeds are is in scope");
+        assert_eq!(refused(&conf, &[], &seeds), [""; 0], "where seeds are is in scope");
         conf.schemes = vec![Scheme::Http];
         conf.exclude = vec!["/x/".to_owned()];
         conf.path_depth_max = 3;
@@ -195,9 +195,9 @@ mod tests {
             "scope.schemes rejects: 1, like https://a.test/",
         ];
         let whole = |text| format!("seeds that {text}; they are fetched anyway");
-        assert_eq!(refused(&conf, &seeds), expected.map(whole));
+        assert_eq!(refused(&conf, &[], &seeds), expected.map(whole));
         conf = Scope { include: vec!["/x/".to_owned()], ..Scope::default() };
         let expected = ["scope.include rejects: 2, like https://a.test/"];
-        assert_eq!(refused(&conf, &seeds), expected.map(whole));
+        assert_eq!(refused(&conf, &[], &seeds), expected.map(whole));
     }
 }

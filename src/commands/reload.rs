@@ -44,6 +44,8 @@ impl FileReloader {
 impl Reloader for FileReloader {
     fn load(&mut self) -> Result<Reload, String> {
         let conf = self.file.load().map_err(|failure| failure.to_string())?;
+        let file = self.file.path.display().to_string();
+        conf.has_all_headers(&file).map_err(|mistakes| mistakes.to_string())?;
         let (live, fixed) = differences(&self.read, &conf);
         let path = self.file.path.display();
         if !fixed.is_empty() {
@@ -90,10 +92,24 @@ fn differences(before: &Conf, now: &Conf) -> (Vec<String>, Vec<String>) {
     });
     let text = |key: &Key| format!("{}.{} = {}", key.section, key.name, key.value);
     let mut fixed: Vec<String> = fixed.iter().map(text).collect();
+    fixed.extend(changed_site(before, now));
     if gone {
         fixed.push("a section is gone".to_owned());
     }
     (live.iter().map(text).collect(), fixed)
+}
+
+/// Returns the first table of a site that differs, by its line in the new file. Servers get their
+/// table when they become known, so tables can't be reloaded.
+fn changed_site(before: &Conf, now: &Conf) -> Option<String> {
+    let mut pairs = before.sites.iter().zip(&now.sites);
+    if let Some((_, site)) = pairs.find(|(old, new)| old != new) {
+        return Some(site.name());
+    }
+    let is_longer = now.sites.len() > before.sites.len();
+    let (all, which) = if is_longer { (&now.sites, "new") } else { (&before.sites, "gone") };
+    let site = all.get(before.sites.len().min(now.sites.len()))?;
+    Some(format!("{} is {which}", site.name()))
 }
 
 #[cfg(test)]
@@ -117,5 +133,12 @@ mod tests {
         let (live, fixed) = differences(&before, &now);
         assert_eq!(live, ["politeness.delay = \"3s\""]);
         assert_eq!(fixed, ["store.gzip_level = 2"]);
+        let site = |delay: &str| conf(&format!("[[site]]\nhost = \"b.org\"\ndelay = \"{delay}\""));
+        let changed = |before: &Conf, now: &Conf| differences(before, now).1.concat();
+        let (one, two) = (site("1s"), site("2s"));
+        assert_eq!(changed(&one, &one), "");
+        assert_eq!(changed(&one, &two), "[[site]] host = \"b.org\" (line 3)");
+        assert_eq!(changed(&before, &one), "[[site]] host = \"b.org\" (line 3) is new");
+        assert_eq!(changed(&one, &before), "[[site]] host = \"b.org\" (line 3) is gone");
     }
 }

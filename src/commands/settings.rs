@@ -11,6 +11,8 @@ use crate::store::digest::Algorithm;
 use crate::url::scope::Schemes;
 use crate::{dns, frontier, http, links, os, rating, seen, store, url};
 
+mod sites;
+
 /// Returns the engine's settings. `key` is the secret with which the crawl makes fingerprints of
 /// URLs.
 pub fn engine(conf: &Conf, key: [u8; 16]) -> Settings {
@@ -46,7 +48,7 @@ pub fn engine(conf: &Conf, key: [u8; 16]) -> Settings {
         names: names(&conf.names),
         seen: seen(&conf.memory, crawl_of(conf, key)),
         key: conf.url.settings(),
-        scope: scope(&conf.scope),
+        scope: scope(&conf.scope, &conf.sites),
         links: links(conf),
         store: store(&conf.store),
         state: State {
@@ -169,6 +171,8 @@ fn frontier(conf: &Conf, crawl: Option<u64>) -> frontier::Settings {
         domain_visits_max: politeness.domain_visits_max,
         domain_delay: politeness.domain_delay,
         servers_max: conf.memory.servers_max,
+        sites: sites::index(&conf.sites),
+        paces: sites::paces(&conf.sites),
         ..frontier::scheduler::Settings::default()
     };
     frontier::Settings {
@@ -240,8 +244,8 @@ fn names(conf: &conf::Names) -> dns::Settings {
     }
 }
 
-/// Returns the settings of the scope.
-pub(super) fn scope(conf: &conf::Scope) -> url::scope::Settings {
+/// Returns the settings of the scope, with those of the tables of sites.
+pub(super) fn scope(conf: &conf::Scope, tables: &[conf::SiteTable]) -> url::scope::Settings {
     let wants = |scheme| conf.schemes.contains(&scheme);
     url::scope::Settings {
         schemes: match (wants(Scheme::Http), wants(Scheme::Https)) {
@@ -262,6 +266,8 @@ pub(super) fn scope(conf: &conf::Scope) -> url::scope::Settings {
         path_depth_max: conf.path_depth_max,
         segment_repeats_max: conf.segment_repeats_max,
         query_params_max: conf.query_params_max,
+        sites: sites::index(tables),
+        site_rules: sites::rules(tables),
         ..url::scope::Settings::default()
     }
 }

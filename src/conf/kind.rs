@@ -247,6 +247,29 @@ pub(super) fn list<T: 'static>(item: Kind<T>) -> Kind<Vec<T>> {
     Kind { is_list: true, ..Kind::new(format!("a list of {allowed}"), read_all, show_all) }
 }
 
+/// Returns the kind of a list of lines `Name: value` that `check` accepts. The list may also be
+/// written as a table: `{ Name = "value" }`.
+pub(super) fn fields(allowed: &str, check: fn(&str) -> Result<(), String>) -> Kind<Vec<String>> {
+    let Kind { allowed, is_list, read, show } = list(text(allowed, check));
+    let read_all = move |value: &DeValue<'_>| {
+        let Some(table) = value.as_table() else { return read(value) };
+        let (mut lines, mut faults) = (Vec::with_capacity(table.len()), Vec::new());
+        for (name, value) in table.iter() {
+            let name = (name.get_ref(), name.span());
+            let line = match value.get_ref().as_str() {
+                Some(text) => Ok(format!("{}: {text}", name.0)),
+                None => Err(format!("the value of {} is no text; write it in quotes", name.0)),
+            };
+            match line.and_then(|line| check(&line).map(|()| line)) {
+                Ok(line) => lines.push(line),
+                Err(text) => faults.push((text, Some(name.1))),
+            }
+        }
+        if faults.is_empty() { Ok(lines) } else { Err(Refused(faults)) }
+    };
+    Kind { allowed, is_list, read: Rc::new(read_all), show }
+}
+
 /// Returns the kind of a list of names out of `names`, each at most once.
 pub(super) fn choices<T: Copy + PartialEq + 'static>(names: &[(&'static str, T)]) -> Kind<Vec<T>> {
     let item = choice(names);

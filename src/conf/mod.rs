@@ -4,8 +4,9 @@
 //! contradict each other. Unknown keys are mistakes, reported with the nearest known key. All
 //! mistakes of a file are reported at once, each with its line, its key, its value and a fix.
 //!
-//! Laws: `parse(render(conf)) == conf`. A key is declared once, in `sections`; its field, default,
-//! parsing, printing and entry in `conf/reference.toml` follow from that.
+//! Laws: `parse(render(conf)) == conf`, but for the values of a site's header fields. A key is
+//! declared once, in `sections`; its field, default, parsing, printing and entry in
+//! `conf/reference.toml` follow from that.
 //!
 //! No file is opened here. Paths in a configuration are relative to the working directory. The
 //! format is TOML 1.0.
@@ -18,6 +19,7 @@ mod kind;
 mod mistake;
 mod sections;
 mod setting;
+mod site;
 mod syntax;
 #[cfg(test)]
 mod tests;
@@ -30,10 +32,11 @@ pub use mistake::{Mistake, Mistakes, Place};
 pub use sections::{
     Admin, Allowance, Burst, Compare, Connections, DiskFull, DiskSpace, Events, Fetch, HostsFile,
     Identity, Job, Lab, Limits, Links, Memory, Names, Over, Pipeline, Policy, Politeness, Preset,
-    Profile, Qualities, Report, Retries, Schedule, Scheme, Scope, Sim, Site, Source, State, Store,
-    Tls, UrlKey, Web, Worth,
+    Profile, Qualities, Report, Retries, Schedule, Scheme, Scope, Sim, Site, SiteKeys, Source,
+    State, Store, Tls, UrlKey, Web, Worth,
 };
 pub use setting::Setting;
+pub use site::{HIDDEN, SiteTable};
 pub use units::{Cost, Decimal, read_time as duration};
 pub use walk::{Flag, Key, Prose};
 
@@ -89,6 +92,8 @@ pub struct Conf {
     pub report: Report,
     /// The section `[admin]`: where programs and browsers read the state of the crawl.
     pub admin: Admin,
+    /// The tables `[[site]]`: settings for some of the URLs.
+    pub sites: Vec<SiteTable>,
     /// The section `[lab]`; `None` if the real web is crawled.
     pub lab: Option<Lab>,
     /// The section `[web]`.
@@ -140,6 +145,7 @@ impl Conf {
         let mut mistakes = walk.into_mistakes();
         unknown(&given, &mut mistakes);
         report(check::clashes(&conf, &given), &given, &mut mistakes);
+        site::read(&mut conf, &given, &mut mistakes);
         if mistakes.is_empty() {
             report(more(&conf), &given, &mut mistakes);
         }
@@ -162,7 +168,10 @@ impl Conf {
     /// Returns the body of `conf/reference.toml`: the output of [`Self::render`] with an
     /// explanation of each key.
     pub fn manual(&self) -> String {
-        walk::manual(&self.keys())
+        let mut keys = self.keys();
+        let study = keys.iter().position(|key| key.section == "lab").unwrap_or(keys.len());
+        let study = keys.split_off(study);
+        walk::manual(&keys) + &site::manual() + &walk::manual(&study)
     }
 
     /// Prints the keys that `settings` set, with their values.
@@ -176,9 +185,11 @@ impl Conf {
         walk::render(&keys)
     }
 
-    /// Prints every key with its value, as text that parses as this configuration.
+    /// Prints every key with its value, as text that parses as this configuration. The values of
+    /// header fields of sites are hidden: they are known to their owner alone.
     pub fn render(&self) -> String {
-        walk::render(&self.keys())
+        let sites = self.sites.iter().map(SiteTable::render);
+        walk::render(&self.keys()) + &sites.collect::<String>()
     }
 }
 
@@ -203,7 +214,8 @@ fn unknown(given: &Given<'_>, mistakes: &mut Vec<Mistake>) {
         mistakes.push(Mistake { place, key, text: fault });
         suffice(mistakes)
     };
-    for (heading, value) in given.root {
+    let is_site = |name: &toml::Spanned<_>| *name.get_ref() == "site";
+    for (heading, value) in given.root.iter().filter(|(heading, _)| !is_site(heading)) {
         let (at, section) = (heading.span().start, heading.get_ref().as_ref());
         let fault = match value.get_ref() {
             value if known.iter().all(|key| key.section != section) => {

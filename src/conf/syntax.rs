@@ -91,11 +91,15 @@ pub(super) fn header_text(text: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks an additional header field.
+/// The length of the longest value of an additional header field, in bytes. Tokens of logins take
+/// some thousand.
+const HEADER_BYTES_MAX: usize = 8 << 10;
+
+/// Checks an additional header field. No message has its value, which may be a secret.
 pub(super) fn header(text: &str) -> Result<(), String> {
-    let (name, value) = text
-        .split_once(':')
-        .ok_or_else(|| format!("{text:?} has no colon; write it like \"Accept-Language: en\""))?;
+    let (name, value) = text.split_once(':').ok_or_else(|| {
+        "a header field has no colon; write it like \"Accept-Language: en\"".to_owned()
+    })?;
     let token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     if name.is_empty() || !name.bytes().all(token) {
         return Err(format!(
@@ -117,11 +121,23 @@ pub(super) fn header(text: &str) -> Result<(), String> {
         "upgrade",
         "expect",
         "range",
+        "if-match",
+        "if-none-match",
+        "if-modified-since",
+        "if-unmodified-since",
+        "if-range",
     ];
     if own.contains(&name.to_ascii_lowercase().as_str()) {
         return Err(format!("{name} is set by the crawler and can't be set here; remove it"));
     }
-    header_text(value.trim())
+    let value = value.trim();
+    let fits = |byte: u8| byte.is_ascii_graphic() || byte == b' ';
+    if value.is_empty() || !value.bytes().all(fits) || value.len() > HEADER_BYTES_MAX {
+        return Err(format!(
+            "the value of {name} can't be sent; write up to 8,192 printable ASCII characters"
+        ));
+    }
+    Ok(())
 }
 
 /// Checks a seed: an absolute http(s) URL, or a bare host with or without a path.

@@ -9,7 +9,7 @@ use super::kind::{Kind, Refused};
 use super::mistake::{Mistake, Place, line_of, suffice};
 use super::setting::Given;
 use toml::Spanned;
-use toml::de::DeValue;
+use toml::de::{DeTable, DeValue};
 
 /// Lines of prose, each without the mark that makes it a comment in a file.
 pub type Prose = &'static [&'static str];
@@ -53,6 +53,7 @@ pub(super) struct Walk<'a> {
 
 enum Task<'a> {
     Read(Reader<'a>),
+    Site(SiteReader<'a>),
     List(Vec<Key>),
 }
 
@@ -62,11 +63,26 @@ struct Reader<'a> {
     mistakes: Vec<Mistake>,
 }
 
+/// The table of a site's settings that a walk reads.
+struct SiteReader<'a> {
+    text: &'a str,
+    table: &'a DeTable<'a>,
+    mistakes: Vec<Mistake>,
+    /// The keys that the table has.
+    set: Vec<Key>,
+}
+
 impl<'a> Walk<'a> {
     /// Creates a walk that reads what is given.
     pub(super) fn reading(given: Given<'a>) -> Self {
         let reader = Reader { given, mistakes: Vec::new() };
         Self { section: "", about: &[], task: Task::Read(reader) }
+    }
+
+    /// Creates a walk that reads one table of the settings of a site, a part of `text`.
+    pub(super) fn reading_site(text: &'a str, table: &'a DeTable<'a>) -> Self {
+        let reader = SiteReader { text, table, mistakes: Vec::new(), set: Vec::new() };
+        Self { section: "", about: &[], task: Task::Site(reader) }
     }
 
     /// Creates a walk that lists keys.
@@ -78,14 +94,23 @@ impl<'a> Walk<'a> {
     pub(super) fn into_mistakes(self) -> Vec<Mistake> {
         match self.task {
             Task::Read(reader) => reader.mistakes,
+            Task::Site(reader) => reader.mistakes,
             Task::List(_) => Vec::new(),
+        }
+    }
+
+    /// Returns the mistakes found in the table of a site, and the keys that it has.
+    pub(super) fn into_site(self) -> (Vec<Mistake>, Vec<Key>) {
+        match self.task {
+            Task::Site(reader) => (reader.mistakes, reader.set),
+            Task::Read(_) | Task::List(_) => (Vec::new(), Vec::new()),
         }
     }
 
     /// Returns the keys that the walk has listed.
     pub(super) fn into_keys(self) -> Vec<Key> {
         match self.task {
-            Task::Read(_) => Vec::new(),
+            Task::Read(_) | Task::Site(_) => Vec::new(),
             Task::List(keys) => keys,
         }
     }
@@ -137,6 +162,13 @@ impl<'a> Walk<'a> {
                 keys.push(Key { section, about, name, value, allowed, help, flags });
             }
             Task::Read(reader) => reader.read(section, name, place, kind),
+            Task::Site(reader) => {
+                let may_differ = section == "site" || flags.contains(&Flag::Site);
+                let Some(value) = reader.table.get(name).filter(|_| may_differ) else { return };
+                reader.read(name, value, place, kind);
+                let (value, allowed) = (kind.show(place), kind.allowed().to_owned());
+                reader.set.push(Key { section, about, name, value, allowed, help, flags });
+            }
         }
     }
 }
@@ -177,6 +209,27 @@ impl<'a> Reader<'a> {
     }
 }
 
+impl SiteReader<'_> {
+    fn read<T: 'static>(
+        &mut self,
+        name: &str,
+        value: &Spanned<DeValue<'_>>,
+        place: &mut T,
+        kind: &Kind<T>,
+    ) {
+        match kind.read(value.get_ref()) {
+            Ok(value) => *place = value,
+            Err(Refused(faults)) => {
+                for (text, span) in faults {
+                    let at = span.map_or(value.span().start, |span| span.start);
+                    let place = Place::Line(line_of(self.text, at));
+                    self.mistakes.push(Mistake { place, key: format!("site.{name}"), text });
+                }
+            }
+        }
+    }
+}
+
 /// Prints the keys with their values as a configuration file.
 pub(super) fn render(keys: &[Key]) -> String {
     let mut text = String::new();
@@ -208,9 +261,9 @@ pub(super) fn manual(keys: &[Key]) -> String {
         let mut parts = key.help.split(|line| line.is_empty());
         let what = comment(parts.next().unwrap_or_default());
         let ends: String = parts.map(comment).collect();
-        let remarks = [(Flag::Kept, KEPT), (Flag::Live, LIVE)];
-        let remark = remarks.iter().find(|(flag, _)| key.flags.contains(flag));
-        let remark = remark.map_or("", |(_, remark)| remark);
+        let remarks = [(Flag::Kept, KEPT), (Flag::Live, LIVE), (Flag::Site, SITE)];
+        let remarks = remarks.iter().filter(|(flag, _)| key.flags.contains(flag));
+        let remark: String = remarks.map(|(_, remark)| *remark).collect();
         let Key { name, value, allowed, .. } = key;
         text.push_str(&format!("\n{what}# Allowed: {allowed}.{remark}\n{ends}{name} = {value}\n"));
     }
@@ -221,3 +274,5 @@ pub(super) fn manual(keys: &[Key]) -> String {
 const KEPT: &str = " Fixed for the life of a job.";
 /// The manual's remark on a key whose value can change while the crawl runs.
 const LIVE: &str = " Can be reloaded.";
+/// The manual's remark on a key that a site may have its own value of.
+const SITE: &str = " May be in [[site]].";

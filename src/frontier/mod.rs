@@ -328,6 +328,11 @@ impl Frontier {
         self.scheduler.rule(id, visit)
     }
 
+    /// Returns the pace of a server: the burst and the rests of its site, or those of the crawl.
+    pub fn pace(&self, id: ServerId) -> scheduler::Pace {
+        self.scheduler.pace(id)
+    }
+
     /// Records whether a connection to a server is parked (kept open between two visits), which
     /// makes the next visit cheaper.
     pub fn set_parked(&mut self, id: ServerId, is_parked: bool, now: Instant) {

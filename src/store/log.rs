@@ -309,6 +309,31 @@ pub struct Politeness<'a> {
     pub domain_visits_max: u32,
     /// The rest of a registrable domain after a visit.
     pub domain_delay: u64,
+    /// The hosts and domains that have settings of their own, if some have.
+    #[serde(borrow, default, skip_serializing_if = "Vec::is_empty")]
+    pub sites: Vec<SitePoliteness<'a>>,
+}
+
+/// The settings of a host or a domain that differ from those of the run. Of those that match a
+/// server, the host or the longest domain applies alone.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct SitePoliteness<'a> {
+    /// The host; `None` if it is a domain.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<Cow<'a, str>>,
+    /// The domain; `None` if it is a host.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub domain: Option<Cow<'a, str>>,
+    /// The largest number of requests in a visit; 0 means as many as a server allows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub burst: Option<u32>,
+    /// The rest after a visit for each of its requests.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay: Option<u64>,
+    /// The rest after a visit as a multiple of its duration, in thousandths.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay_factor_milli: Option<u32>,
 }
 
 /// The JSON in the thirteenth field of a log line.

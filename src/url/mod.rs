@@ -21,8 +21,8 @@ mod byte_class;
 pub mod canon;
 pub mod domain;
 pub mod key;
-
 pub mod scope;
+pub mod site;
 
 /// The maximum length of a URL in bytes, whatever [`Limits`] say: offsets within it are 16 bits.
 pub const URL_BYTES_CAP: usize = 65_535;

@@ -14,12 +14,14 @@ mod requisites;
 
 pub use requisites::{Distance, Reference, Requisites};
 
+use super::site::{SiteId, Sites};
 use super::{Fingerprinter, Url, UrlRef, canon, domain};
 use crate::ground::map::{Map, Set};
 use regex::bytes::{RegexSet, RegexSetBuilder};
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 use std::fmt;
+use std::sync::Arc;
 
 /// The settings of the scope.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,6 +61,23 @@ pub struct Settings {
     pub param_repeats_max: usize,
     /// Ports of other protocols, to which no page may send the crawler.
     pub ports_refused: Vec<u16>,
+    /// The URLs with rules of their own, and these rules, by the number of their table.
+    pub sites: Arc<Sites>,
+    /// The rules of the tables of `sites`.
+    pub site_rules: Vec<SiteRules>,
+}
+
+/// The rules of a site that differ from those of the crawl; `None` means that of the crawl.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SiteRules {
+    /// The name of the table in messages.
+    pub name: String,
+    /// The maximum number of links that are followed from a seed to a URL.
+    pub depth_max: Option<u32>,
+    /// Regular expressions of which one must match.
+    pub include: Option<Vec<String>>,
+    /// Regular expressions of which none may match.
+    pub exclude: Option<Vec<String>>,
 }
 
 impl Default for Settings {
@@ -80,6 +99,8 @@ impl Default for Settings {
             query_params_max: 32,
             param_repeats_max: 3,
             ports_refused: PORTS_REFUSED.to_vec(),
+            sites: Arc::default(),
+            site_rules: Vec::new(),
         }
     }
 }
@@ -221,6 +242,16 @@ pub struct Scope {
     domains: Set<String>,
     /// The beginnings of wanted paths, by host.
     prefixes: Map<String, Vec<String>>,
+    /// The rules of URLs without a table of their own.
+    rules: Rules,
+    /// The rules of each table of sites.
+    sites: Vec<Rules>,
+}
+
+/// The rules that may differ between sites, compiled.
+#[derive(Clone, Debug)]
+struct Rules {
+    depth_max: u32,
     include: RegexSet,
     exclude: RegexSet,
 }
@@ -245,10 +276,25 @@ impl Scope {
             hosts: canonical_hosts("hosts", &settings.hosts)?,
             domains: canonical_hosts("domains", &settings.domains)?,
             prefixes: Map::default(),
-            include: patterns("include", &settings.include)?,
-            exclude: patterns("exclude", &settings.exclude)?,
+            rules: Rules {
+                depth_max: settings.depth_max,
+                include: patterns("include", &settings.include)?,
+                exclude: patterns("exclude", &settings.exclude)?,
+            },
+            sites: Vec::new(),
             settings,
         };
+        for own in &scope.settings.site_rules {
+            let compiled = |key, own: &Option<Vec<String>>, crawls: &RegexSet| match own {
+                Some(texts) => patterns(key, texts),
+                None => Ok(crawls.clone()),
+            };
+            scope.sites.push(Rules {
+                depth_max: own.depth_max.unwrap_or(scope.rules.depth_max),
+                include: compiled("include", &own.include, &scope.rules.include)?,
+                exclude: compiled("exclude", &own.exclude, &scope.rules.exclude)?,
+            });
+        }
         for text in &scope.settings.prefixes {
             let (host, path) = prefix(text)?;
             scope.prefixes.entry(host).or_default().push(path);
@@ -303,7 +349,7 @@ impl Scope {
         depth: Option<u32>,
         listed: &mut &'a str,
     ) -> Result<(), Rejection> {
-        let set = &self.settings;
+        let (set, rules) = (&self.settings, self.rules_of(url).0);
         let is_scheme = match set.schemes {
             Schemes::Any => true,
             Schemes::Http => !url.is_https(),
@@ -311,16 +357,29 @@ impl Scope {
         };
         require(is_scheme, Rejection::Scheme)?;
         require(url.as_str().len() <= set.url_bytes_max, Rejection::Length)?;
-        require(depth.is_none_or(|depth| depth <= set.depth_max), Rejection::Depth)?;
+        require(depth.is_none_or(|depth| depth <= rules.depth_max), Rejection::Depth)?;
         let (word, bit) = bit_of(url.port());
         require(self.ports_refused[word] & bit == 0, Rejection::Port)?;
         let may_be_anywhere = self.is_open || depth.is_none();
         require(may_be_anywhere || self.is_listed(url, listed), Rejection::Elsewhere)?;
         self.check_traps(url)?;
         let text = url.as_str().as_bytes();
-        require(self.exclude.is_empty() || !self.exclude.is_match(text), Rejection::Excluded)?;
-        let is_included = self.include.is_empty() || depth.is_none();
-        require(is_included || self.include.is_match(text), Rejection::NotIncluded)
+        let Rules { include, exclude, .. } = rules;
+        require(exclude.is_empty() || !exclude.is_match(text), Rejection::Excluded)?;
+        let is_included = include.is_empty() || depth.is_none();
+        require(is_included || include.is_match(text), Rejection::NotIncluded)
+    }
+
+    /// Returns the rules for a URL that may differ between sites, and the table that they are of;
+    /// `None` if they are those of the crawl.
+    fn rules_of(&self, url: UrlRef<'_>) -> (&Rules, Option<SiteId>) {
+        if self.sites.is_empty() {
+            return (&self.rules, None);
+        }
+        match self.settings.sites.of(url) {
+            Some(site) => (&self.sites[usize::from(site)], Some(site)),
+            None => (&self.rules, None),
+        }
     }
 
     /// Adds a seed, and with it the hosts, domains or folders that it implies. Returns whether that
@@ -365,8 +424,18 @@ impl Scope {
     /// Returns the first exclude pattern that matches `url`, for messages; `None` if no pattern
     /// matches.
     pub fn excluded_by(&self, url: UrlRef<'_>) -> Option<&str> {
-        let matched = self.exclude.matches(url.as_str().as_bytes());
-        matched.iter().next().map(|index| self.settings.exclude[index].as_str())
+        let (rules, site) = self.rules_of(url);
+        let matched = rules.exclude.matches(url.as_str().as_bytes());
+        matched.iter().next().map(|index| self.patterns_of(site, true)[index].as_str())
+    }
+
+    /// Returns the include or the exclude patterns that apply to the URLs of a table, or to those
+    /// without one.
+    fn patterns_of(&self, site: Option<SiteId>, excluding: bool) -> &[String] {
+        let own = site.and_then(|site| self.settings.site_rules.get(usize::from(site)));
+        let own =
+            own.and_then(|own| if excluding { own.exclude.as_ref() } else { own.include.as_ref() });
+        own.unwrap_or(if excluding { &self.settings.exclude } else { &self.settings.include })
     }
 
     fn is_listed<'a>(&self, url: UrlRef<'a>, listed: &mut &'a str) -> bool {

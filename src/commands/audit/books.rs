@@ -7,32 +7,8 @@
 //! Events must come in the order of their times, run by run.
 
 use super::order::Event;
+use super::promises::{Promise, Promised};
 use smallvec::SmallVec;
-
-/// The promises of a run, in force since `from`. Times are in microseconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Promise {
-    pub(super) from: u64,
-    pub(super) delay: u64,
-    pub(super) factor_milli: u64,
-    pub(super) delay_max: u64,
-    /// The largest number of visits at once, and the rest, of an address and of a domain. 0 means
-    /// no limit.
-    pub(super) address: (u32, u64),
-    pub(super) domain: (u32, u64),
-    /// The largest number of requests in a visit; 0 means as many as a server allows.
-    pub(super) burst: u32,
-}
-
-impl Promise {
-    /// Returns the rest owed after a visit that made `requests` requests in `lasted` microseconds.
-    fn rest(&self, requests: u64, lasted: u64, crawl_delay: u64) -> u64 {
-        let by_count = self.delay.saturating_mul(requests);
-        let by_time = u64::try_from(u128::from(lasted) * u128::from(self.factor_milli) / 1_000);
-        let own = by_count.max(by_time.unwrap_or(u64::MAX)).min(self.delay_max);
-        own.max(crawl_delay.saturating_mul(requests))
-    }
-}
 
 /// What servers are counted by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -150,7 +126,7 @@ pub(super) struct Books {
     visits: Vec<Visit>,
     /// The host and the domain of each server.
     pub(super) groups: Vec<(u32, u32)>,
-    promises: Vec<Promise>,
+    promises: Vec<Promised>,
     /// The number of the present run, and when it began.
     run: u32,
     began_run: u64,
@@ -184,8 +160,16 @@ impl Books {
     }
 
     /// Adds promises, which are in force from a time on.
-    pub(super) fn promise(&mut self, promise: Promise) {
-        self.promises.push(promise);
+    pub(super) fn promise(&mut self, promised: Promised) {
+        self.promises.push(promised);
+    }
+
+    /// Adds what was promised to the server that was added last, which is on `host`.
+    pub(super) fn promise_server(&mut self, host: &str) {
+        let server = u32::try_from(self.groups.len() - 1).expect("fewer than 2^32 servers");
+        for Promised { own, tables, .. } in &mut self.promises {
+            own.extend(tables.of(host).map(|own| (server, own)));
+        }
     }
 
     pub(super) fn has_promises(&self) -> bool {
@@ -212,7 +196,7 @@ impl Books {
 
     /// Takes an event, and passes each broken promise to `sink`.
     pub(super) fn take(&mut self, event: &Event, sink: &mut impl FnMut(Breach)) {
-        let promise = self.promise_at(event.ended);
+        let promise = self.promise_at(event.ended, event.server);
         if event.request == 0 {
             let visit = &mut self.visits[event.server as usize];
             visit.crawl_delay = event.wait;
@@ -297,7 +281,7 @@ impl Books {
             // Visits may overlap, but their beginnings may not be closer than the delay.
             let others = row.began.iter().map(|other| other.abs_diff(began));
             // One request doesn't show whether a visit of several is over.
-            let is_over = promise.burst == 1 && row.requests > 0 && row.last.ended <= began;
+            let is_over = promise.is_single && row.requests > 0 && row.last.ended <= began;
             let over = is_over.then(|| began - row.last.ended + slack);
             let Some(gap) = others.chain(over).min() else { continue };
             row.note_gap(gap, owed);
@@ -355,10 +339,17 @@ impl Books {
         }
     }
 
-    fn promise_at(&self, at: u64) -> Promise {
+    /// Returns the promises to a server at a time.
+    fn promise_at(&self, at: u64, server: u32) -> Promise {
         let mut known = self.promises.iter().rev();
-        let found = known.find(|promise| promise.from <= at).or(self.promises.first());
-        found.copied().unwrap_or_default()
+        let found = known.find(|known| known.promise.from <= at).or(self.promises.first());
+        let Some(Promised { promise, own, .. }) = found else { return Promise::default() };
+        let own = own.get(&server).copied().unwrap_or_default();
+        Promise {
+            delay: own.delay.unwrap_or(promise.delay),
+            factor_milli: own.factor_milli.unwrap_or(promise.factor_milli),
+            ..*promise
+        }
     }
 }
 
@@ -384,6 +375,7 @@ pub(super) const RESTART: u8 = 6;
 
 #[cfg(test)]
 mod tests {
+    use super::super::promises::{Own, Tables};
     use super::*;
 
     const MS: u64 = 1_000;
@@ -397,15 +389,18 @@ mod tests {
             books.add_server(host, domain);
         });
         books.reach(Kind::Address, 0);
-        books.promise(Promise {
+        let promise = Promise {
             delay: 100 * MS,
             factor_milli: 10_000,
             delay_max: 1_000 * MS,
             address: (3, 10 * MS),
             domain: (1, 0),
-            burst: 1,
+            is_single: true,
             from: 0,
-        });
+        };
+        let own = Own { delay: Some(300 * MS), ..Own::default() };
+        let own = [(3, own)].into_iter().collect();
+        books.promise(Promised { promise, own, tables: Tables::default() });
         books.begin_run(1, 0);
         let mut found = Vec::new();
         for &(server, visit, at, ended) in requests {
@@ -451,6 +446,8 @@ mod tests {
                 "two of a host",
             ),
             (vec![(0, 1, 100, 205), (2, 1, 115, 120)], vec![], "others"),
+            (vec![(3, 1, 100, 105), (3, 2, 405, 410)], vec![], "a site's own delay"),
+            (vec![(3, 1, 100, 105), (3, 2, 404, 410)], vec![gap(Server, 299, 300)], "less"),
         ];
         for (requests, expected, why) in cases {
             assert_eq!(breaches(&requests), expected, "{why}");

@@ -17,18 +17,18 @@ mod books;
 mod csv;
 mod html;
 mod order;
+mod promises;
 mod robots;
 mod text;
 
 use super::crawl_log::{self, Line, Place, Sequence, host_of};
 use super::{Exit, Failure, load};
 use crate::conf::Conf;
-use crate::frontier::{Burst, Rule};
+use crate::frontier::Rule;
 use crate::ground::map::Map;
-use crate::store::log::Politeness;
 use crate::url::domain::registrable;
 use archive::Archive;
-use books::{Books, Breach, Kind, Promise};
+use books::{Books, Breach, Kind};
 use clap::ValueEnum;
 use order::{Event, Order};
 use robots::{Robots, Verdict as Allowed};
@@ -406,44 +406,6 @@ impl Audit {
         self.flush();
     }
 
-    fn promise(&mut self, settings: &Politeness<'_>) {
-        self.robots.set_product(settings.obeys_robots, &settings.product);
-        self.books.promise(Promise {
-            from: settings.from,
-            delay: settings.delay,
-            factor_milli: settings.delay_factor_milli.into(),
-            delay_max: settings.delay_max,
-            address: (settings.address_visits_max, settings.address_delay),
-            domain: (settings.domain_visits_max, settings.domain_delay),
-            burst: settings.burst,
-        });
-    }
-
-    /// Takes the promises from the configuration of the last run, because the log doesn't begin
-    /// with a line that has them.
-    fn promise_from_conf(&mut self) {
-        let Some(conf) = &self.conf else { return };
-        let politeness = &conf.politeness;
-        let micros = |time: std::time::Duration| u64::try_from(time.as_micros());
-        let settings = Politeness {
-            product: conf.identity.product.clone().into(),
-            obeys_robots: politeness.robots,
-            burst: match politeness.burst {
-                Burst::Requests(most) => most,
-                Burst::Server => 0,
-            },
-            delay: micros(politeness.delay).unwrap_or(u64::MAX),
-            delay_factor_milli: politeness.delay_factor.thousandths(),
-            delay_max: micros(politeness.delay_max).unwrap_or(u64::MAX),
-            address_visits_max: politeness.address_visits_max,
-            address_delay: micros(politeness.address_delay).unwrap_or(u64::MAX),
-            domain_visits_max: politeness.domain_visits_max,
-            domain_delay: micros(politeness.domain_delay).unwrap_or(u64::MAX),
-            ..Politeness::default()
-        };
-        self.promise(&settings);
-    }
-
     /// Returns the number of a server; `None` if there is no memory for another one.
     fn server(&mut self, origin: &str) -> Option<u32> {
         if let Some(number) = self.names[0].numbers.get(origin) {
@@ -456,6 +418,7 @@ impl Audit {
         let host_number = self.number(Kind::Host, host);
         let domain = self.number(Kind::Domain, registrable(host));
         self.books.add_server(host_number, domain);
+        self.books.promise_server(host);
         Some(number)
     }
 

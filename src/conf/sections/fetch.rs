@@ -3,7 +3,7 @@
 
 use super::{DAY, GIB, HOUR, KIB, MIB, MILLISECOND, MINUTE, SECOND, section};
 use crate::conf::kind::{
-    Kind, choice, choices, count, flag, list, parsed, path, read_path, size, text, time,
+    Kind, choice, choices, count, fields, flag, list, parsed, path, read_path, size, text, time,
 };
 use crate::conf::syntax;
 use crate::dns::Families;
@@ -343,7 +343,7 @@ fn accept() -> Kind<String> {
 }
 
 fn headers() -> Kind<Vec<String>> {
-    list(text("header fields, \"Name: value\"", syntax::header))
+    fields("header fields, \"Name: value\"", syntax::header)
 }
 
 /// Whether the directives of a page's author are obeyed.

@@ -10,6 +10,7 @@ mod admin;
 mod archive;
 mod fetch;
 mod order;
+mod site;
 mod study;
 mod target;
 mod web;
@@ -18,6 +19,7 @@ pub use admin::Admin;
 pub use archive::{DiskFull, DiskSpace, Memory, Report, State, Store};
 pub use fetch::{Connections, Fetch, HostsFile, Links, Names, Pipeline, Tls};
 pub use order::{Politeness, Qualities, Retries, Schedule};
+pub use site::SiteKeys;
 pub use study::{Compare, Events, Lab, Over, Profile, Sim, Worth};
 pub use target::{Identity, Job, Limits, Scheme, Scope, UrlKey};
 pub use web::{Allowance, Preset, Web};
@@ -78,6 +80,23 @@ const SECOND: Duration = Duration::from_secs(1);
 const MINUTE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(3_600);
 const DAY: Duration = Duration::from_secs(86_400);
+
+/// Walks over the keys that only tables of sites have, and over the sections that have keys with
+/// the flag `Site`.
+pub(super) fn walk_site(
+    walk: &mut Walk<'_>,
+    own: &mut SiteKeys,
+    scope: &mut Scope,
+    politeness: &mut Politeness,
+    fetch: &mut Fetch,
+    links: &mut Links,
+) {
+    own.walk(walk);
+    scope.walk(walk);
+    politeness.walk(walk);
+    fetch.walk(walk);
+    links.walk(walk);
+}
 
 /// Walks over every key; over those of synthetic webs only if the file has one.
 pub(super) fn walk(conf: &mut Conf, walk: &mut Walk<'_>) {

@@ -10,15 +10,17 @@ use crate::engine::seeds::SEED;
 use crate::engine::settings::Settings;
 use crate::engine::wire::Conn;
 use crate::engine::wire::{Fetch, FinishedFetch, Reply};
+use crate::frontier::scheduler::{self, SitePace};
 use crate::frontier::{Burst, ServerId};
 use crate::ground::disk::Disk;
 use crate::ground::stats::Stage;
 use crate::ground::time::UnixTime;
 use crate::http::response::{Framing, Head};
 use crate::robots::Rules;
-use crate::store::log::{FORMAT, Line, Politeness, RULES_BYTES_MAX};
+use crate::store::log::{FORMAT, Line, Politeness, RULES_BYTES_MAX, SitePoliteness};
 use crate::store::{self, Capture, Receipt, Tls, Truncated};
 use crate::url::UrlRef;
+use crate::url::site::Matcher;
 use smallvec::SmallVec;
 use std::net::IpAddr;
 use std::time::Duration;
@@ -370,10 +372,7 @@ fn politeness(settings: &Settings, from: UnixTime) -> Politeness<'_> {
         from: from.as_micros(),
         product: settings.identity.product.as_str().into(),
         obeys_robots: settings.robots.obey,
-        burst: match own.burst {
-            Burst::Requests(most) => most,
-            Burst::Server => 0,
-        },
+        burst: requests(own.burst),
         delay: micros(own.delay),
         delay_factor_milli: own.delay_factor_milli,
         delay_max: micros(own.delay_max),
@@ -381,6 +380,36 @@ fn politeness(settings: &Settings, from: UnixTime) -> Politeness<'_> {
         address_delay: micros(own.address_delay),
         domain_visits_max: own.domain_visits_max,
         domain_delay: micros(own.domain_delay),
+        sites: sites_of(own),
+    }
+}
+
+/// Returns the hosts and domains with politeness settings of their own, if there are some. Those
+/// without are listed, too, since they take precedence over domains above them.
+fn sites_of(own: &scheduler::Settings) -> Vec<SitePoliteness<'_>> {
+    if own.paces.iter().all(|pace| *pace == SitePace::default()) {
+        return Vec::new();
+    }
+    let micros = |delay: Duration| u64::try_from(delay.as_micros()).unwrap_or(u64::MAX);
+    let all = own.sites.list().iter().zip(&own.paces);
+    let site = |(matcher, pace): (&'_ Matcher, &SitePace)| {
+        let (kind, name) = matcher.parts();
+        let name = |own| (kind == own).then(|| name.to_owned().into());
+        SitePoliteness {
+            host: name("host"),
+            domain: name("domain"),
+            burst: pace.burst.map(requests),
+            delay: pace.delay.map(micros),
+            delay_factor_milli: pace.delay_factor_milli,
+        }
+    };
+    all.filter(|(matcher, _)| matcher.parts().0 != "prefix").map(site).collect()
+}
+
+fn requests(burst: Burst) -> u32 {
+    match burst {
+        Burst::Requests(most) => most,
+        Burst::Server => 0,
     }
 }
 

@@ -183,7 +183,7 @@ impl Engine {
         let burst = burst.max(1);
         let visit = Visit::new(burst, Instant::ZERO, Instant::ZERO);
         let crawl_delay = self.backlog.server(id).crawl_delay();
-        let rest = self.settings.frontier.scheduler.rest(&visit, crawl_delay);
+        let rest = self.backlog.pace(id).rest(&visit, crawl_delay);
         let visits = u32::try_from(before / burst as usize).unwrap_or(u32::MAX);
         let rests_us = u64::try_from(rest.saturating_mul(visits).as_micros()).unwrap_or(u64::MAX);
         Some(free_us.saturating_add(rests_us))

@@ -10,7 +10,7 @@
 
 use super::policy::Policy;
 use super::server::Standing;
-use super::{Burst, Scheduler, Server, ServerId};
+use super::{Burst, Scheduler, ServerId};
 use std::cmp::Reverse;
 
 /// The contents of a server's queue, as an audit needs them.
@@ -35,9 +35,9 @@ impl Scheduler {
     pub fn audit(&self, queue: impl Fn(ServerId) -> Audited) -> Result<(), String> {
         let servers = || self.servers.iter().enumerate();
         let all = |standing| servers().filter(move |(_, one)| one.standing == standing);
-        let worth = |(index, server)| {
+        let worth = |(index, _)| {
             let id = ServerId::from_index(index);
-            (id, self.worth(server, queue(id)))
+            (id, self.worth(id, queue(id)))
         };
         let line: Vec<_> = all(Standing::InLine).map(worth).collect();
         let found = [line.len(), all(Standing::Asleep).count(), all(Standing::Held).count()];
@@ -49,7 +49,7 @@ impl Scheduler {
             return Err(format!("{} waits in a group for nothing", self.origin(id).as_str()));
         }
         let Some((_, &first)) = self.ready.last_key_value() else { return Ok(()) };
-        let worth = self.worth(self.server(first), queue(first));
+        let worth = self.worth(first, queue(first));
         for (id, other) in line {
             let earlier = (self.server(id).arrival, id) < (self.server(first).arrival, first);
             if is_better(other, worth) || (!is_better(worth, other) && earlier) {
@@ -71,10 +71,11 @@ impl Scheduler {
         self.groups.unalarmed().find(is_forgotten).map(|(.., id)| id)
     }
 
-    fn worth(&self, server: &Server, queue: Audited) -> Worth {
+    fn worth(&self, id: ServerId, queue: Audited) -> Worth {
+        let server = self.server(id);
         let schedule = &self.settings.schedule;
         let (connect_us, response_us, allowance) = server.estimates.or_assumed(schedule);
-        let burst = match self.settings.burst {
+        let burst = match self.pace(id).burst {
             _ if server.crawl_delay().is_some() => 1,
             Burst::Requests(most) => most,
             Burst::Server => u32::MAX,

@@ -40,8 +40,10 @@ mod state;
 mod tests;
 mod visit;
 
+use crate::ground::map::Map;
 use crate::ground::table::Table;
 use crate::ground::time::Instant;
+use crate::url::site::SiteId;
 use crate::url::{UrlRef, domain};
 pub use audit::Audited;
 use groups::Groups;
@@ -49,7 +51,7 @@ pub use groups::{GroupId, GroupKind};
 pub use origins::Origin;
 use origins::Origins;
 pub use policy::{Rank, Waiting};
-pub use politeness::Settings;
+pub use politeness::{Pace, Settings, SitePace};
 pub use ready::{MOVES_MAX, WAKES_MAX};
 pub use server::Server;
 use server::Standing;
@@ -82,6 +84,8 @@ pub struct Scheduler {
     /// Snoozed servers, by the instant at which they are due, then by arrival. The server that is
     /// due next is the last entry, because a server that enters is most often due last.
     asleep: BTreeMap<Reverse<(Instant, u64)>, ServerId>,
+    /// The tables of settings that hold for servers; a server without a table has no entry.
+    sites: Map<ServerId, SiteId>,
     /// The number of arrivals so far: how many times a server became ready or went to sleep.
     arrivals: u64,
     /// The instant before which no server that becomes known is visited.
@@ -97,6 +101,7 @@ impl Scheduler {
             groups: Groups::new(&settings),
             ready: BTreeMap::new(),
             asleep: BTreeMap::new(),
+            sites: Map::default(),
             arrivals: 0,
             quiet_until: Instant::ZERO,
             settings,
@@ -170,14 +175,20 @@ impl Scheduler {
 
     /// Returns how many requests one visit to a server may make.
     pub fn burst(&self, id: ServerId) -> Burst {
-        self.server(id).burst(&self.settings)
+        self.server(id).burst(self.pace(id))
+    }
+
+    /// Returns the pace of a server: that of its site, or that of the crawl.
+    pub fn pace(&self, id: ServerId) -> Pace {
+        let site = if self.sites.is_empty() { None } else { self.sites.get(&id).copied() };
+        self.settings.pace(site)
     }
 
     /// Returns how many of the best URLs in a server's queue its rank is computed from. That is the
     /// most that its next visit takes, or 1 under the policy `quality`.
     pub fn counted(&self, id: ServerId) -> usize {
         let (server, schedule) = (self.server(id), &self.settings.schedule);
-        let visit_max = server.estimates.visit_max(server.burst(&self.settings), schedule);
+        let visit_max = server.estimates.visit_max(server.burst(self.pace(id)), schedule);
         if schedule.policy == policy::Policy::Quality { 1 } else { visit_max as usize }
     }
 
@@ -185,8 +196,9 @@ impl Scheduler {
     /// becomes ready or snoozed, a ready one is ranked again, and one without URLs becomes idle.
     /// Nothing changes for a busy or retired server.
     pub fn set_waiting(&mut self, id: ServerId, waiting: Waiting, now: Instant) {
+        let pace = self.pace(id);
         let server = &mut self.servers[id.index()];
-        let rank = server.rank_of(waiting, &self.settings);
+        let rank = server.rank_of(waiting, pace, &self.settings.schedule);
         match server.standing {
             Standing::Visited | Standing::Unbound | Standing::Open | Standing::Retired(_) => {}
             Standing::Idle => {
@@ -292,9 +304,9 @@ impl Scheduler {
         assert_eq!(self.server(id).state(), ServerState::Busy, "only a visit under way can end");
         self.wake(now);
         self.release(id, None, now);
-        let server = &mut self.servers[id.index()];
+        let server = self.server(id);
         if waiting.urls > 0 && server.due <= now && server.arrival > 0 {
-            let rank = server.rank_of(waiting, &self.settings);
+            let rank = server.rank_of(waiting, self.pace(id), &self.settings.schedule);
             self.line_up(id, rank);
         } else {
             self.settle(id, waiting, now);
@@ -315,9 +327,10 @@ impl Scheduler {
         waiting: impl FnOnce(usize) -> Waiting,
     ) -> Instant {
         self.wake(now);
+        let pace = self.pace(id);
         let server = &mut self.servers[id.index()];
         assert_eq!(server.state(), ServerState::Busy, "only a visit under way can end");
-        let rest = self.settings.rest(visit, server.crawl_delay());
+        let rest = pace.rest(visit, server.crawl_delay());
         server.visits += 1;
         server.estimates.observe(visit, &self.settings.schedule);
         let owed = visit.ended + rest;
@@ -331,7 +344,7 @@ impl Scheduler {
 
     /// Returns the rule that decides when a server is due after `visit`, which has ended.
     pub fn rule(&self, id: ServerId, visit: &Visit) -> Rule {
-        self.settings.rule(visit, self.server(id).crawl_delay())
+        self.pace(id).rule(visit, self.server(id).crawl_delay())
     }
 
     /// Records whether a connection to a server is parked (kept open between two visits), which
@@ -425,6 +438,9 @@ impl Scheduler {
         let id = ServerId::from_index(self.servers.len());
         self.origins.add(url, sibling.is_some());
         self.servers.push(Server::default());
+        if let Some(site) = self.settings.sites.of_host(url.host()) {
+            self.sites.insert(id, site);
+        }
         if let Some(first) = sibling {
             let host = self.group_of(GroupKind::Host, first);
             self.servers[id.index()].groups[GroupKind::Host as usize] = Some(host);

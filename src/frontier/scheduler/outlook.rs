@@ -20,12 +20,13 @@ impl Scheduler {
     /// each visit begins when the rest after the last one is over.
     pub fn time_of(&self, id: ServerId, urls: u32) -> Duration {
         let (server, settings) = (self.server(id), &self.settings);
-        let burst = server.burst(settings);
+        let pace = self.pace(id);
+        let burst = server.burst(pace);
         let pages = server.estimates.visit_max(burst, &settings.schedule).min(urls).max(1);
         let slot_us = server.estimates.slot_us(u64::from(pages), &settings.schedule);
         let slot = Duration::from_micros(slot_us);
         let visit = Visit::new(pages, Instant::ZERO, Instant::ZERO + slot);
-        let rest = settings.rest(&visit, server.crawl_delay());
+        let rest = pace.rest(&visit, server.crawl_delay());
         let visits = urls.div_ceil(pages);
         slot.saturating_mul(visits) + rest.saturating_mul(visits.saturating_sub(1))
     }

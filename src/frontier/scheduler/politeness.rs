@@ -8,6 +8,8 @@ use super::visit::{Burst, Rule, Visit};
 #[cfg(test)]
 use crate::frontier::tests::sabotage::{self, Sabotage};
 use crate::ground::time::Instant;
+use crate::url::site::{SiteId, Sites};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The settings of the scheduler, most of them from the configuration.
@@ -33,6 +35,10 @@ pub struct Settings {
     /// The shortest time between the beginnings of two visits in one registrable domain, and the
     /// rest of the domain after each visit.
     pub domain_delay: Duration,
+    /// The servers with settings of their own, and these settings, by the number of their table.
+    pub sites: Arc<Sites>,
+    /// The settings of the tables of `sites`.
+    pub paces: Vec<SitePace>,
     /// The largest number of servers that the scheduler knows.
     pub servers_max: usize,
     /// The seed of the hashes of names. Each crawl has its own.
@@ -51,13 +57,53 @@ impl Default for Settings {
             address_delay: Duration::ZERO,
             domain_visits_max: 2,
             domain_delay: Duration::ZERO,
+            sites: Arc::default(),
+            paces: Vec::new(),
             servers_max: 1_000_000,
             seed: 0,
         }
     }
 }
 
+/// The settings of a site that differ from those of the crawl; `None` means that of the crawl.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SitePace {
+    /// How many requests one visit may make.
+    pub burst: Option<Burst>,
+    /// The rest after a visit for each request that it made.
+    pub delay: Option<Duration>,
+    /// The rest after a visit as a multiple of the visit's duration, in thousandths.
+    pub delay_factor_milli: Option<u32>,
+}
+
+/// How many requests one visit to a server may make, and how long the server rests after it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pace {
+    pub(super) burst: Burst,
+    delay: Duration,
+    delay_factor_milli: u32,
+    delay_max: Duration,
+}
+
 impl Settings {
+    /// Returns the pace of servers for which this table of `sites` holds, or of those without one.
+    pub fn pace(&self, site: Option<SiteId>) -> Pace {
+        let own = site.map(|site| self.paces[usize::from(site)]).unwrap_or_default();
+        Pace {
+            burst: own.burst.unwrap_or(self.burst),
+            delay: own.delay.unwrap_or(self.delay),
+            delay_factor_milli: own.delay_factor_milli.unwrap_or(self.delay_factor_milli),
+            delay_max: self.delay_max,
+        }
+    }
+
+    /// Returns the longest rest that can follow one visit to any server: see [`Pace::full_rest`].
+    pub fn full_rest(&self, crawl_delay: Option<Duration>) -> Duration {
+        let sites = (0..self.paces.len()).map(|site| Some(site as SiteId));
+        let rests = sites.chain([None]).map(|site| self.pace(site).full_rest(crawl_delay));
+        rests.max().unwrap_or_default()
+    }
+
     /// Takes over from `new` what may change while a crawl runs: delays and caps. The burst may
     /// not, since the ranks of all servers depend on it.
     pub fn adopt(&mut self, new: &Self) {
@@ -82,7 +128,9 @@ impl Settings {
         ];
         pairs.into_iter().find(|(_, old, new)| old != new).map(|(key, ..)| key)
     }
+}
 
+impl Pace {
     /// Returns how long a server rests after `visit`; see `owed`.
     pub fn rest(&self, visit: &Visit, crawl_delay: Option<Duration>) -> Duration {
         self.owed(visit, crawl_delay).0
@@ -152,7 +200,7 @@ mod tests {
         for (requests, duration, crawl_delay, expected, why) in cases {
             let began = Instant::from_micros(7);
             let visit = Visit::new(requests, began, began + duration);
-            assert_eq!(settings.rest(&visit, crawl_delay), expected, "{why}");
+            assert_eq!(settings.pace(None).rest(&visit, crawl_delay), expected, "{why}");
         }
     }
 
@@ -177,11 +225,11 @@ mod tests {
                 rule: Rule::RetryAfter,
                 ..Visit::new(1, Instant::ZERO, Instant::ZERO + duration)
             };
-            assert_eq!(settings.rule(&visit, crawl_delay), expected, "{visit:?}");
+            assert_eq!(settings.pace(None).rule(&visit, crawl_delay), expected, "{visit:?}");
         }
         let none = Settings { delay: Duration::ZERO, delay_factor_milli: 0, ..settings };
         let visit = Visit::new(1, Instant::ZERO, Instant::ZERO + ms(20));
-        assert_eq!(none.rule(&visit, None), Rule::None);
+        assert_eq!(none.pace(None).rule(&visit, None), Rule::None);
     }
 
     /// Law: no visit owes more than the full rest, and some visit owes exactly that.
@@ -205,7 +253,7 @@ mod tests {
                     let rest = |requests, lasted| {
                         let began = Instant::ZERO;
                         let visit = Visit::new(requests, began, began + lasted);
-                        settings.rest(&visit, crawl_delay)
+                        settings.pace(None).rest(&visit, crawl_delay)
                     };
                     let lengths = [0, 1, 20, 1_000_000].map(seconds);
                     let rests = lengths.map(|lasted| rest(1, lasted).max(rest(most, lasted)));
@@ -214,5 +262,26 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// Law: a site's own values replace those of the crawl, one by one, and the longest rest of all
+    /// servers is that of the slowest.
+    #[test]
+    fn a_site_has_its_own_pace() {
+        let seconds = Duration::from_secs;
+        let own = [
+            SitePace { delay: Some(seconds(7)), ..SitePace::default() },
+            SitePace { burst: Some(Burst::Requests(3)), ..SitePace::default() },
+            SitePace { delay_factor_milli: Some(0), ..SitePace::default() },
+        ];
+        let settings =
+            Settings { delay_factor_milli: 2_000, paces: own.to_vec(), ..Settings::default() };
+        let visit = Visit::new(2, Instant::ZERO, Instant::ZERO + seconds(5));
+        let rest = |site| settings.pace(site).rest(&visit, None);
+        assert_eq!([None, Some(0), Some(1), Some(2)].map(rest), [10, 14, 10, 2].map(seconds));
+        assert_eq!(settings.pace(Some(1)).burst, Burst::Requests(3));
+        let slow = Settings { delay_factor_milli: 0, ..settings };
+        assert_eq!(slow.pace(None).full_rest(None), seconds(1));
+        assert_eq!(slow.full_rest(None), seconds(7));
     }
 }

@@ -63,8 +63,9 @@ impl Scheduler {
     /// Ranks an idle server by the state of its queue. If the server has URLs, it becomes ready, or
     /// sleeps if its rest is not over.
     pub(super) fn settle(&mut self, id: ServerId, waiting: Waiting, now: Instant) {
+        let pace = self.pace(id);
         let server = &mut self.servers[id.index()];
-        server.rank = server.rank_of(waiting, &self.settings);
+        server.rank = server.rank_of(waiting, pace, &self.settings.schedule);
         if waiting.urls > 0 {
             self.place(id, now);
         }

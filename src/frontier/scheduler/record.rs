@@ -119,11 +119,12 @@ impl Scheduler {
             self.quiet_until = now.at + self.settings.full_rest(None);
         }
         for id in (0..servers).map(ServerId::from_index) {
+            let pace = self.pace(id);
             let server = &mut self.servers[id.index()];
             // From here on arrivals are unique, even if those in the records were not.
             server.arrival = 0;
             if !was_clean {
-                let until = now.at + self.settings.full_rest(server.crawl_delay());
+                let until = now.at + pace.full_rest(server.crawl_delay());
                 self.wait_until(id, until, until);
             }
         }

@@ -8,8 +8,8 @@
 //! snoozed or held back takes one entry of an ordered map more, about 35 bytes.
 
 use super::groups::GroupId;
-use super::policy::{Estimates, Rank, Waiting};
-use super::politeness::Settings;
+use super::policy::{self, Estimates, Rank, Waiting};
+use super::politeness::Pace;
 use super::state::{Retirement, ServerState};
 use super::visit::Burst;
 #[cfg(test)]
@@ -105,14 +105,19 @@ impl Server {
 
     /// Returns how many requests one visit to this server may make. A server with a Crawl-delay
     /// gets one.
-    pub(super) fn burst(&self, settings: &Settings) -> Burst {
-        if self.delay > 0 { Burst::Requests(1) } else { settings.burst }
+    pub(super) fn burst(&self, pace: Pace) -> Burst {
+        if self.delay > 0 { Burst::Requests(1) } else { pace.burst }
     }
 
     /// Returns the fraction of the rank that the server has if its queue is in the state `waiting`;
     /// `None` if the next URL is not in memory.
-    pub(super) fn rank_of(&self, waiting: Waiting, settings: &Settings) -> Option<NonZeroU64> {
-        self.estimates.rank(waiting, self.burst(settings), &settings.schedule)
+    pub(super) fn rank_of(
+        &self,
+        waiting: Waiting,
+        pace: Pace,
+        schedule: &policy::Settings,
+    ) -> Option<NonZeroU64> {
+        self.estimates.rank(waiting, self.burst(pace), schedule)
     }
 
     /// Returns the rank of the server, which is its place in the ready queue or in the group that

@@ -9,8 +9,10 @@ use super::policy::Policy;
 use super::*;
 use crate::frontier::tests::sabotage::{Sabotage, commit};
 use crate::ground::time::{Now, UnixTime};
+use crate::url::site::{Matcher, Sites};
 use model::{ADDRESSES, DOMAINS, Group, Model, Place, SERVERS, Turn, address, prefix};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 
 /// Both, side by side.
 struct Pair {
@@ -45,6 +47,7 @@ impl Pair {
             domain_delay: ms(random.pick([0, 0, 250, 900])),
             ..Settings::default()
         };
+        let settings = with_sites(settings, seed);
         let (now, model) = (Instant::from_micros(1), Model::new(settings.clone()));
         let scheduler = Scheduler::new(settings);
         let mut pair = Self { random, now, scheduler, model, ids: Vec::new() };
@@ -451,6 +454,25 @@ fn url(server: usize) -> String {
     let scheme = if server / DOMAINS == 1 { "https" } else { "http" };
     let port = if server / DOMAINS == 3 { ":8080" } else { "" };
     format!("{scheme}://{}.d{}.com{port}/", prefix(server), server % DOMAINS)
+}
+
+/// Adds settings of sites to every other history: those of a host go before those of its domain.
+/// They are drawn from a stream of their own, so that the histories of old seeds stay the same.
+fn with_sites(settings: Settings, seed: u64) -> Settings {
+    let mut random = Random(seed.wrapping_mul(0xD134_2543_DE82_EF95) | 1);
+    if random.below(2) == 0 {
+        return settings;
+    }
+    let mut pace = || SitePace {
+        burst: random.pick([None, Some(Burst::Requests(2)), Some(Burst::Server)]),
+        delay: random.pick([None, Some(0), Some(300), Some(2_000)]).map(Duration::from_millis),
+        delay_factor_milli: random.pick([None, Some(0), Some(5_000)]),
+    };
+    let paces = vec![pace(), pace(), pace()];
+    let host = format!("{}.d1.com", prefix(1));
+    let all = [Matcher::host(&host), Matcher::domain("d1.com"), Matcher::domain("d2.com")];
+    let all: Vec<Matcher> = all.into_iter().flatten().collect();
+    Settings { sites: Arc::new(Sites::new(&all)), paces, ..settings }
 }
 
 struct Random(u64);

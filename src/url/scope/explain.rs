@@ -1,6 +1,7 @@
 //! Explains why a URL is in scope or not: names the key and the value that decide.
 
 use super::{Distance, FromSeeds, Rejection, Scope, count};
+use crate::url::site::SiteId;
 use crate::url::{UrlRef, domain};
 
 impl Scope {
@@ -19,17 +20,38 @@ impl Scope {
         if why.is_some() && at.is_none() && self.may_be_requisite(url) {
             rule.push_str("; a page in scope may load it (scope.requisites is \"any\")");
         }
-        let depth_max = self.settings.depth_max;
+        let (rules, site) = self.rules_of(url);
+        let depth_max = rules.depth_max;
         if why.is_none() && depth.is_none() && depth_max < u32::MAX {
-            rule.push_str(&format!("; scope.depth_max: at most {depth_max} links from a seed"));
+            let key = self.key_of(site, "depth_max");
+            rule.push_str(&format!("; {key}: at most {depth_max} links from a seed"));
         }
         (why, rule)
     }
 
+    /// Returns the name of a key that may differ between sites: it names the table that has it.
+    fn key_of(&self, site: Option<SiteId>, key: &str) -> String {
+        let own = site.and_then(|site| self.settings.site_rules.get(usize::from(site)));
+        let has = |own: &&super::SiteRules| match key {
+            "depth_max" => own.depth_max.is_some(),
+            "include" => own.include.is_some(),
+            _ => own.exclude.is_some(),
+        };
+        match own.filter(has) {
+            Some(own) => format!("{}: {key}", own.name),
+            None => format!("scope.{key}"),
+        }
+    }
+
     /// Describes the rule by which a URL is refused.
     fn rule_against(&self, why: Rejection, url: UrlRef<'_>, depth: Option<u32>) -> String {
-        let set = &self.settings;
-        let key = why.key();
+        let (set, (rules, site)) = (&self.settings, self.rules_of(url));
+        let key = match why {
+            Rejection::Depth => self.key_of(site, "depth_max"),
+            Rejection::Excluded => self.key_of(site, "exclude"),
+            Rejection::NotIncluded => self.key_of(site, "include"),
+            _ => why.key().to_owned(),
+        };
         let limit = |limit: usize, has: usize, what: &str| {
             format!("{key} is {limit}, and the URL has {has} {what}")
         };
@@ -40,7 +62,7 @@ impl Scope {
             Rejection::Length => limit(set.url_bytes_max, url.as_str().len(), "bytes"),
             Rejection::Depth => format!(
                 "{key} is {}, and the URL was found {} links from a seed",
-                set.depth_max,
+                rules.depth_max,
                 depth.unwrap_or(0)
             ),
             Rejection::Elsewhere => self.rule_elsewhere(),
@@ -56,12 +78,13 @@ impl Scope {
                 format!("a query parameter repeats more than {} times", set.param_repeats_max)
             }
             Rejection::Excluded => {
-                let first = self.exclude.matches(url.as_str().as_bytes()).iter().next();
+                let first = rules.exclude.matches(url.as_str().as_bytes()).iter().next();
                 let number = first.expect("a pattern matches");
-                format!("{key}, pattern {}: \"{}\"", number + 1, set.exclude[number])
+                let pattern = &self.patterns_of(site, true)[number];
+                format!("{key}, pattern {}: \"{pattern}\"", number + 1)
             }
             Rejection::NotIncluded => {
-                format!("{key}: none of its {} patterns matches", set.include.len())
+                format!("{key}: none of its {} patterns matches", rules.include.len())
             }
             Rejection::RequisiteHops => {
                 format!("{key} is {}, and the URL is farther from its page", set.requisite_hops)
@@ -120,13 +143,15 @@ impl Scope {
                 None => "scope.span is \"prefix\", and a seed is in a folder above".to_owned(),
             }
         };
-        match self.settings.include.len() {
+        let (rules, site) = self.rules_of(url);
+        match rules.include.len() {
             0 => listed,
             _ => {
-                let first = self.include.matches(url.as_str().as_bytes()).iter().next();
+                let first = rules.include.matches(url.as_str().as_bytes()).iter().next();
                 let number = first.expect("a pattern matches");
-                let pattern = &self.settings.include[number];
-                format!("{listed}; scope.include, pattern {}: \"{pattern}\"", number + 1)
+                let pattern = &self.patterns_of(site, false)[number];
+                let key = self.key_of(site, "include");
+                format!("{listed}; {key}, pattern {}: \"{pattern}\"", number + 1)
             }
         }
     }

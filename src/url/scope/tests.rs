@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::ground::random::Random;
+use crate::url::site::Matcher;
 
 fn url(text: &str) -> Url {
     Url::parse(text).expect(text)
@@ -231,4 +232,49 @@ fn a_redirect_of_a_seed_joins() {
         assert_eq!(scope.check(target.view(), 0).is_ok(), before || joins, "{from_seeds:?} {why}");
         assert!(!scope.join(seed.view(), target.view()), "once is enough");
     }
+}
+
+/// Law: the rules of a site replace those of the crawl one by one, and the deciding table is named.
+#[test]
+fn a_site_has_its_own_rules() {
+    let matchers = [Matcher::host("a.test"), Matcher::prefix("http://a.test/x/")];
+    let matchers: Vec<Matcher> = matchers.into_iter().flatten().collect();
+    let own = |name: &str, depth_max, include: Option<&str>, exclude: Option<&str>| SiteRules {
+        name: name.to_owned(),
+        depth_max,
+        include: include.map(|text| vec![text.to_owned()]),
+        exclude: exclude.map(|text| vec![text.to_owned()]),
+    };
+    let set = Settings {
+        depth_max: 3,
+        exclude: vec!["pdf$".to_owned()],
+        sites: Arc::new(Sites::new(&matchers)),
+        site_rules: vec![own("A", Some(1), None, None), own("X", None, Some("good"), Some("bad"))],
+        ..Settings::default()
+    };
+    let scope = Scope::new(set, []).expect("good settings");
+    let cases = [
+        ("http://b.test/", 3, None, "scope.span"),
+        ("http://b.test/", 4, Some(Rejection::Depth), "scope.depth_max is 3"),
+        ("http://a.test/", 1, None, "scope.span"),
+        ("http://a.test/", 2, Some(Rejection::Depth), "A: depth_max is 1"),
+        ("http://a.test/a.pdf", 0, Some(Rejection::Excluded), "scope.exclude, pattern 1"),
+        ("http://a.test/x/good.pdf", 3, None, "X: include, pattern 1"),
+        ("http://a.test/x/good.pdf", 4, Some(Rejection::Depth), "scope.depth_max is 3"),
+        ("http://a.test/x/goodbad", 0, Some(Rejection::Excluded), "X: exclude, pattern 1: \"bad\""),
+        ("http://a.test/x/", 0, Some(Rejection::NotIncluded), "X: include: none of its 1"),
+    ];
+    for (text, depth, expected, says) in cases {
+        let url = Url::parse(text).expect("a URL");
+        let at = Distance { depth, requisite: 0 };
+        let (why, rule) = scope.explain(url.view(), Some(at));
+        assert_eq!(
+            (why, scope.check(url.view(), depth.into()).err()),
+            (expected, expected),
+            "{text}"
+        );
+        assert!(rule.contains(says), "{text}: {rule}");
+    }
+    let bad = Url::parse("http://a.test/x/bad").expect("a URL");
+    assert_eq!(scope.excluded_by(bad.view()), Some("bad"));
 }

@@ -261,10 +261,42 @@ impl Model {
         own > others || own == others && self.servers[one].arrival < self.servers[other].arrival
     }
 
+    /// The burst, the delay and the factor of a server: the table of the host goes before that of
+    /// the domain.
+    fn own(&self, server: usize) -> (Burst, Duration, u32) {
+        let set = &self.settings;
+        let name = format!("{}.d{}.com", prefix(server), server % DOMAINS);
+        let tables = set.sites.list().iter().zip(&set.paces);
+        let mut own = SitePace::default();
+        for (matcher, pace) in tables.rev() {
+            let (kind, text) = matcher.parts();
+            if name == text || kind == "domain" && name.ends_with(&format!(".{text}")) {
+                own = *pace;
+            }
+        }
+        (
+            own.burst.unwrap_or(set.burst),
+            own.delay.unwrap_or(set.delay),
+            own.delay_factor_milli.unwrap_or(set.delay_factor_milli),
+        )
+    }
+
+    /// The longest rest that a visit to a server without a Crawl-delay may be followed by.
+    fn longest(&self, server: usize) -> Duration {
+        let (burst, delay, factor) = self.own(server);
+        let most = self.settings.delay_max;
+        match burst {
+            _ if factor > 0 => most,
+            Burst::Requests(count) => (delay * count).min(most),
+            Burst::Server if delay.is_zero() => delay,
+            Burst::Server => most,
+        }
+    }
+
     /// P, but for the length of the queue.
     fn visit_max(&self, server: usize) -> u64 {
         let known = &self.servers[server];
-        let burst = match (known.crawl_delay, self.settings.burst) {
+        let burst = match (known.crawl_delay, self.own(server).0) {
             (Some(_), _) => 1,
             (None, Burst::Requests(most)) => u64::from(most),
             (None, Burst::Server) => u64::MAX,
@@ -334,8 +366,9 @@ impl Model {
     /// The rest owed after a visit, in the words of the settings.
     pub(super) fn rest_owed(&self, server: usize, requests: u32, visit: Duration) -> Duration {
         let count = u128::from(requests.max(1));
-        let factor = u128::from(self.settings.delay_factor_milli);
-        let own = (count * self.settings.delay.as_micros()).max(visit.as_micros() * factor / 1_000);
+        let (_, delay, factor) = self.own(server);
+        let by_time = visit.as_micros() * u128::from(factor) / 1_000;
+        let own = (count * delay.as_micros()).max(by_time);
         let asked = self.servers[server].crawl_delay.unwrap_or_default();
         let rest = own.min(self.settings.delay_max.as_micros()).max(count * asked.as_micros());
         Duration::from_micros(u64::try_from(rest).expect("the cases are small"))
@@ -362,8 +395,20 @@ impl Model {
         for number in 0..self.servers.len() {
             self.rest(Group::Domain(number % DOMAINS), now.at + self.settings.domain_delay);
             if !was_clean {
+                // A server that becomes known later rests for as long as any server may have to.
+                let all = 0..self.servers.len();
+                let asked = self.servers[number].crawl_delay;
+                let (_, delay, factor) = self.own(number);
+                let most = self.settings.delay_max;
+                let full = match (number < known, asked) {
+                    (true, Some(asked)) => {
+                        asked.max(if factor > 0 { most } else { delay.min(most) })
+                    }
+                    (true, None) => self.longest(number),
+                    (false, _) => all.map(|any| self.longest(any)).max().unwrap_or_default(),
+                };
+                let full = now.at + full;
                 let server = &mut self.servers[number];
-                let full = now.at + self.settings.full_rest(server.crawl_delay);
                 server.due = server.due.max(full);
                 if number < known {
                     self.rest(Group::Host(number % DOMAINS, prefix(number)), full);

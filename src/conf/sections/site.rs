@@ -1,0 +1,32 @@
+//! The keys that only `[[site]]` tables have. Their other keys are those of the whole crawl that
+//! have the flag `Site`.
+
+use super::section;
+use crate::conf::kind::text;
+use crate::conf::syntax;
+
+section! {
+    /// Settings for some of the URLs. There may be any number of these tables, up to 10,000. Each
+    /// has exactly one of host, domain and prefix, and the keys that differ for these URLs. Of the
+    /// tables that match a URL only the most specific one applies: a longer prefix before a shorter
+    /// one, any prefix before a host, a host before a domain, a longer domain before a shorter one.
+    /// A key that it leaves out has the value of the whole crawl; tables don't inherit from each
+    /// other. `sted check CONF --url URL` shows which settings apply to a URL.
+    site: SiteKeys {
+        /// Host whose URLs the table is for, with any scheme and port.
+        ///
+        /// Hosts below it are others: www.host.name is not host.name.
+        host: String = String::new(), text("a host name", syntax::host), [];
+
+        /// Domain whose URLs the table is for, with all hosts below it.
+        ///
+        /// A public suffix like co.uk is every site below it.
+        domain: String = String::new(), text("a domain name", syntax::host), [];
+
+        /// Beginning of the URLs that the table is for: scheme, host and port, too, must be equal.
+        ///
+        /// A server has one pace for all its URLs, so such a table can't set burst, delay and
+        /// delay_factor.
+        prefix: String = String::new(), text("an absolute URL", syntax::absolute), [];
+    }
+}
