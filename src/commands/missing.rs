@@ -22,6 +22,9 @@ const CERTIFICATES_MIN: usize = 8;
 const BOUNDS: &[(&str, &[&str])] = &[
     ("servers-max", &["memory.servers_max"]),
     ("servers-per-domain-max", &["memory.servers_per_domain_max"]),
+    ("pages-per-server-max", &["limits.pages_per_server_max"]),
+    ("pages-per-domain-max", &["limits.pages_per_domain_max"]),
+    ("site-pages-max", &["pages_max in its [[site]]"]),
     ("linksCut", &["links.links_max"]),
     ("codingTooLarge", &["fetch.decoded_bytes_max"]),
     ("charsetTooLarge", &["fetch.decoded_bytes_max"]),
@@ -199,7 +202,10 @@ fn are_defaults(conf: &Conf, keys: &[&str]) -> bool {
         found.next().map(|key| key.value)
     };
     let default = Conf::default();
-    keys.iter().all(|key| value(conf, key) == value(&default, key))
+    // Sites have no defaults, so their keys aren't found.
+    let is_default =
+        |key: &&str| value(conf, key).is_some_and(|own| value(&default, key) == Some(own));
+    keys.iter().all(is_default)
 }
 
 /// Returns the advice for fixing a cause of loss.
@@ -233,6 +239,8 @@ pub(super) fn fix(cause: &str) -> &'static str {
             "robots.txt can't be fetched, which disallows everything: see its line in crawl.log"
         }
         "queue-full" | "servers-max" | "servers-per-domain-max" => "raise the limit in [memory]",
+        "pages-per-server-max" | "pages-per-domain-max" => "raise the limit in [limits]",
+        "site-pages-max" => "raise pages_max in its [[site]] table",
         "elsewhere" => "it redirects out of scope: add that host to scope.hosts",
         "redirect-limit" => "raise fetch.redirects_max",
         "redirect-loop" => "it redirects in a loop, even with its cookies",
@@ -263,7 +271,7 @@ fn certificate_fix(cause: &str) -> &'static str {
 mod tests {
     use super::*;
     use crate::engine::contract::{CertificateFault, NameFailure, TlsFault};
-    use crate::engine::outcome::Outcome;
+    use crate::engine::outcome::{Outcome, PagesLimit};
 
     #[test]
     fn only_what_was_asked_for_is_missing() {
@@ -382,6 +390,9 @@ mod tests {
             O::QueueFull,
             O::TooMany(ServerLimit::All),
             O::TooMany(ServerLimit::OfDomain),
+            O::PagesMax(PagesLimit::Server),
+            O::PagesMax(PagesLimit::Domain),
+            O::PagesMax(PagesLimit::Site),
             O::Excluded,
             O::Local,
         ];

@@ -137,8 +137,8 @@ mod tests {
         let changed = |before: &Conf, now: &Conf| differences(before, now).1.concat();
         let (one, two) = (site("1s"), site("2s"));
         assert_eq!(changed(&one, &one), "");
-        assert_eq!(changed(&one, &two), "[[site]] host = \"b.org\" (line 3)");
-        assert_eq!(changed(&before, &one), "[[site]] host = \"b.org\" (line 3) is new");
-        assert_eq!(changed(&one, &before), "[[site]] host = \"b.org\" (line 3) is gone");
+        assert_eq!(changed(&one, &two), "[[site]] host = \"b.org\" (line 4)");
+        assert_eq!(changed(&before, &one), "[[site]] host = \"b.org\" (line 4) is new");
+        assert_eq!(changed(&one, &before), "[[site]] host = \"b.org\" (line 4) is gone");
     }
 }

@@ -22,6 +22,8 @@ pub fn engine(conf: &Conf, key: [u8; 16]) -> Settings {
             pages_max: conf.limits.pages_max,
             bytes_max: conf.limits.bytes_max,
             time_max: conf.limits.time_max,
+            pages_per_server_max: conf.limits.pages_per_server_max,
+            pages_per_domain_max: conf.limits.pages_per_domain_max,
         },
         connections: connections(&conf.connections),
         retries: retries(&conf.retries),
@@ -43,7 +45,8 @@ pub fn engine(conf: &Conf, key: [u8; 16]) -> Settings {
             probation: conf.pipeline.probation,
             ..http::pipeline::Settings::default()
         },
-        rating: rating(&conf.quality, key),
+        rating: rating(conf, key),
+        sites: sites::settings(&conf.sites),
         frontier: frontier(conf, crawl_of(conf, key)),
         names: names(&conf.names),
         seen: seen(&conf.memory, crawl_of(conf, key)),
@@ -99,10 +102,7 @@ pub fn world(conf: &Conf, period: std::time::Duration) -> os::Settings {
 
 fn identity(conf: &Conf) -> Identity {
     let mut fields = vec![("Accept".to_owned(), conf.fetch.accept.clone())];
-    fields.extend(conf.fetch.headers.iter().filter_map(|line| {
-        let (name, value) = line.split_once(':')?;
-        Some((name.trim().to_owned(), value.trim().to_owned()))
-    }));
+    fields.extend(sites::fields(&conf.fetch.headers));
     Identity {
         software: format!("sted/{}", env!("CARGO_PKG_VERSION")),
         product: conf.identity.product.clone(),
@@ -214,8 +214,11 @@ fn schedule(conf: &Conf) -> frontier::policy::Settings {
 
 /// Returns the settings that rate the quality of URLs, without the table of qualities, which
 /// [`super::inputs`] reads from a file.
-fn rating(conf: &conf::Qualities, key: [u8; 16]) -> rating::Settings {
+fn rating(whole: &Conf, key: [u8; 16]) -> rating::Settings {
+    let conf = &whole.quality;
     rating::Settings {
+        sites: sites::index(&whole.sites),
+        own: sites::qualities(&whole.sites),
         key,
         source: conf.source,
         zipf_seed: conf.zipf_seed,
@@ -313,6 +316,8 @@ mod tests {
     /// Another value than the default of each key that may change while a crawl runs.
     const LIVE: [(&str, &str); 51] = [
         ("limits.pages_max", "7"),
+        ("limits.pages_per_server_max", "7"),
+        ("limits.pages_per_domain_max", "7"),
         ("limits.bytes_max", "\"7MiB\""),
         ("limits.time_max", "\"7h\""),
         ("scope.span", "\"domain\""),
@@ -412,7 +417,7 @@ mod tests {
     fn defaults_are_the_parts_own() {
         let conf = Conf::default();
         assert_eq!(schedule(&conf), frontier::policy::Settings::default());
-        let text = format!("{:?}", rating(&conf.quality, [0; 16]));
+        let text = format!("{:?}", rating(&conf, [0; 16]));
         assert_eq!(text, format!("{:?}", rating::Settings::default()));
     }
 }

@@ -8,7 +8,7 @@
 //! fields are never printed, nor part of a message.
 
 use super::mistake::{self, Mistake, Place, line_of, suffice};
-use super::sections::{self, Fetch, Links, Politeness, Scope, SiteKeys};
+use super::sections::{self, Fetch, Politeness, Scope, SiteKeys};
 use super::setting::Given;
 use super::units::quote;
 use super::walk::{Flag, Key, Walk};
@@ -38,8 +38,6 @@ pub struct SiteTable {
     /// The section with the values that apply to these URLs, except that its header fields are the
     /// table's alone.
     pub fetch: Fetch,
-    /// The section with the values that apply to these URLs.
-    pub links: Links,
     /// The keys that the table has, as they are printed.
     pub set: Vec<Key>,
 }
@@ -165,7 +163,6 @@ fn read_one(
         scope: conf.scope.clone(),
         politeness: conf.politeness.clone(),
         fetch: conf.fetch.clone(),
-        links: conf.links.clone(),
         set: Vec::new(),
     };
     let mut walk = Walk::reading_site(draft.text, draft.table);
@@ -192,7 +189,6 @@ impl SiteTable {
             &mut self.scope,
             &mut self.politeness,
             &mut self.fetch,
-            &mut self.links,
         );
     }
 
@@ -231,10 +227,10 @@ fn matcher(site: &SiteTable, draft: &Draft<'_>) -> Result<Matcher, Mistake> {
 /// Returns all keys that a table may have.
 pub(super) fn names() -> Vec<Key> {
     let (mut scope, mut politeness) = (Scope::default(), Politeness::default());
-    let (mut fetch, mut links) = (Fetch::default(), Links::default());
+    let mut fetch = Fetch::default();
     let mut walk = Walk::listing();
     let mut own = SiteKeys::default();
-    sections::walk_site(&mut walk, &mut own, &mut scope, &mut politeness, &mut fetch, &mut links);
+    sections::walk_site(&mut walk, &mut own, &mut scope, &mut politeness, &mut fetch);
     let is_own = |key: &Key| key.section == "site" || key.flags.contains(&Flag::Site);
     walk.into_keys().into_iter().filter(is_own).collect()
 }
@@ -266,6 +262,11 @@ host = "www.mine.example"
 burst = 10
 delay = "0s"
 delay_factor = 0
+pages_max = 5_000
+
+[[site]]
+prefix = "https://www.mine.example/members/"
+headers = { Authorization = "Bearer 0a1b2c" }
 depth_max = 3
 "#;
 
@@ -285,6 +286,11 @@ pub(super) fn manual() -> String {
     for key in others {
         text.push_str(&format!("# {} ([{}])\n", key.name, key.section));
     }
+    text.push_str(
+        "#\n# headers are sent to these URLs only, in addition to those of the crawl (of two with \
+         the same name\n# the site's), never to where they redirect. Their values are kept out of \
+         logs, archive and job\n# directory; let nobody else read this file.\n",
+    );
     text.push_str("#\n# An example:\n");
     text.extend(EXAMPLE.lines().map(|line| format!("#{line}\n")));
     text

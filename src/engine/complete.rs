@@ -32,7 +32,7 @@ impl Engine {
         let outcome = fetched.outcome;
         let id = self.wire.conn(slot).server;
         if fetched.reply.has_begun() && !outcome.is_timeout() {
-            self.note_answer(id, fetched.fetch.sent);
+            self.note_answer(id, fetched.fetch.sent.at);
         } else if outcome.verdict().server == ServerFate::Failed {
             let address = self.wire.conn(slot).peer.address.ip();
             self.note_failure(id, Some(address), outcome);
@@ -58,7 +58,7 @@ impl Engine {
     /// not count as a failure yet, since no try of the URL is used up.
     pub(super) fn judge_held(&mut self, slot: u32, fetched: &FinishedFetch<'_>) {
         let id = self.wire.conn(slot).server;
-        self.note_answer(id, fetched.fetch.sent);
+        self.note_answer(id, fetched.fetch.sent.at);
         let site = self.sites.get_mut(id);
         if fetched.outcome.verdict().server != ServerFate::Strained {
             return site.recover();
@@ -184,6 +184,8 @@ impl Engine {
         if let Some(sources) = sources {
             self.counts.pages += 1;
             self.counts.pages_of_run += 1;
+            self.count_page(&fetch.url);
+            fetch.seat = None;
             self.counts.media_type(facts.mime());
             self.counts.quality_millionths += fetch.item.quality.millionths();
             for note in sources.notes.iter().copied() {

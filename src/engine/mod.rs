@@ -92,7 +92,7 @@ use std::fmt;
 use storage::Storage;
 use turn::Turn;
 use visit::Visits;
-use wire::Wire;
+use wire::{Requests, Wire};
 
 /// A crawl: all parts of the engine, driven by a world through the methods below.
 pub struct Engine {
@@ -182,7 +182,7 @@ impl Engine {
         meter: Meter,
         now: Now,
     ) -> Result<Self, Error> {
-        let request = settings.request().map_err(Error::Request)?;
+        let requests = Requests::new(&settings).map_err(Error::Request)?;
         let archive = Archive::open(durable, &settings, disk.as_mut(), now)?;
         let mut visits = Visits::new(&settings);
         visits.orders_mut().restore(disk.as_mut(), now.at).map_err(Error::Commands)?;
@@ -193,7 +193,7 @@ impl Engine {
             backlog: Backlog::new(&settings.frontier, settings.state.crawl),
             visits,
             admission,
-            wire: Wire::new(&settings, request),
+            wire: Wire::new(&settings, requests),
             pages: Pages::new(&settings),
             turn: Turn::new(now, meter, ledger),
             shutdown: Shutdown::new(&settings, now),

@@ -70,6 +70,8 @@ pub enum Outcome {
     QueueFull,
     /// The URL would add a server beyond a limit on servers.
     TooMany(ServerLimit),
+    /// The URL would exceed a limit on pages.
+    PagesMax(PagesLimit),
     /// The scope has changed since the URL was queued, and excludes it.
     Excluded,
     /// The operator has blocked the URL, or its server.
@@ -95,6 +97,28 @@ impl ServerLimit {
         match self {
             Self::All => "servers-max",
             Self::OfDomain => "servers-per-domain-max",
+        }
+    }
+}
+
+/// A limit on the number of pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum PagesLimit {
+    /// The limit on the pages of one server.
+    Server,
+    /// The limit on the pages of one registrable domain.
+    Domain,
+    /// The limit of a site with a table of its own.
+    Site,
+}
+
+impl PagesLimit {
+    /// Returns the name of the limit in logs and counts.
+    pub fn cause(self) -> &'static str {
+        match self {
+            Self::Server => "pages-per-server-max",
+            Self::Domain => "pages-per-domain-max",
+            Self::Site => "site-pages-max",
         }
     }
 }
@@ -220,7 +244,7 @@ impl Outcome {
             Self::RedirectLoop => (Done, Fine, -4002),
             Self::RedirectToKnown => (Done, Fine, -4003),
             Self::OutOfScope(_) => (Done, Fine, -5000),
-            Self::QueueFull | Self::TooMany(_) => (Done, Fine, -5003),
+            Self::QueueFull | Self::TooMany(_) | Self::PagesMax(_) => (Done, Fine, -5003),
             // Heritrix's code for URLs that are out of scope when they are checked again.
             Self::Excluded => (Done, Fine, -5000),
             // Heritrix's code for URLs that its operator has blocked.
@@ -329,6 +353,7 @@ impl Outcome {
             Self::OutOfScope(why) => why.name(),
             Self::QueueFull => "queue-full",
             Self::TooMany(servers) => servers.cause(),
+            Self::PagesMax(pages) => pages.cause(),
             Self::Excluded => "excluded",
             Self::Blocked => "blocked",
             Self::ServerRetired(_) => "server-retired",

@@ -9,6 +9,7 @@ use super::archive::verify;
 use super::backlog::{self, ROBOTS_TXT};
 use super::checkpoint::manifest::Manifest;
 use super::checkpoint::{self, Checkpoints, remove_strays};
+use super::redirect::is_redirect;
 use super::robots::state::{Robots, RobotsStatus};
 use super::settings::Settings;
 use super::{Engine, Error};
@@ -208,7 +209,7 @@ impl Engine {
                 let server = take.varint()?.checked_sub(1).map(usize::try_from);
                 let server = server.transpose().map_err(|_| Flaw::Senseless)?;
                 let server = server.map(ServerId::from_index);
-                self.archive.replays_mut().0.add((key, url), kept, server);
+                self.archive.replays_mut().0.add((key, url), kept, server, None);
             }
             checkpoint::RATING => self.admission.rating_mut().decode(frame.payload)?,
             checkpoint::GIVEN_UP => self.backlog.given_up_mut().restore_mark(frame.payload)?,
@@ -217,6 +218,7 @@ impl Engine {
                 let key = Fingerprint(take.u64()?);
                 self.admission.seen_mut().offer(key, take.rest());
             }
+            checkpoint::PAGES => self.admission.budgets_mut().decode(frame.payload)?,
             checkpoint::JOINED => self.admission.seed_redirects().decode(frame.payload)?,
             checkpoint::SITE => sites.push((take.number()?, take.rest().to_vec())),
             _ => self.backlog.restore_frame(frame, self.turn.now())?,
@@ -301,9 +303,9 @@ impl Engine {
 
     /// Lists the replies that were archived since the checkpoint, to be read back.
     fn list_replays(&mut self, found: &Manifest) -> Result<(), Error> {
-        let (admission, frontier) = (&self.admission, &self.backlog);
+        let (admission, frontier) = (&mut self.admission, &self.backlog);
         let ((replays, store), mut key) = (self.archive.replays_mut(), Vec::new());
-        let mut tell = |url: &str, kept| {
+        let mut tell = |url: &str, kept, status| {
             if let Some(url) = UrlRef::from_canonical(url.as_bytes())
                 // It is not known for which server this robots.txt was fetched (a redirect may have
                 // led to it), so it is fetched again.
@@ -311,7 +313,9 @@ impl Engine {
             {
                 let own = admission.hash(url.as_str().as_bytes());
                 let key = admission.key_of(url, &mut key);
-                replays.add((key, own), kept, frontier.find(url));
+                let is_page = !is_redirect(status, true);
+                let seat = is_page.then(|| admission.budgets_mut().owe(url)).flatten();
+                replays.add((key, own), kept, frontier.find(url), seat);
             }
         };
         let disk = self.storage.disk();

@@ -2,7 +2,10 @@
 
 use crate::dns::address;
 use crate::http::request::{BadField, Fixed};
+use crate::url::site;
 use crate::{dns, frontier, http, links, rating, seen, store, url};
+use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The default for the maximum number of redirect chains at a time. One minute of a crawl at 1,000
@@ -50,6 +53,8 @@ pub struct Settings {
     pub scope: url::scope::Settings,
     /// Which kinds of references are followed.
     pub links: links::Settings,
+    /// The settings of sites that have a table of their own.
+    pub sites: SiteSettings,
     /// The settings of the archive and of the crawl log.
     pub store: store::Settings,
     /// The state that makes the crawl resumable.
@@ -80,9 +85,9 @@ impl Settings {
         self.frontier.crawl = None;
     }
 
-    /// Returns the parts of a request that are the same for every URL.
-    pub(super) fn request(&self) -> Result<Fixed, BadField> {
-        let Identity { user_agent, from, codings, fields, .. } = &self.identity;
+    /// Returns the parts of a request that don't depend on the URL, with these additional fields.
+    pub(super) fn fixed(&self, fields: &[(String, String)]) -> Result<Fixed, BadField> {
+        let Identity { user_agent, from, codings, .. } = &self.identity;
         Fixed::new(user_agent, from.as_deref(), codings, fields)
     }
 
@@ -103,7 +108,45 @@ impl Settings {
             job: identity.job.clone(),
             robots: if self.robots.obey { "obey" } else { "ignore" }.to_owned(),
             config: identity.config.clone(),
+            withheld: self.sites.withheld(),
         }
+    }
+}
+
+/// The settings of sites that have a table of their own, by the number of the table. Those that
+/// belong to a station are in its settings.
+#[derive(Clone, Default)]
+pub struct SiteSettings {
+    /// Which URLs each table is for.
+    pub index: Arc<site::Sites>,
+    /// Header fields, name and value, that are sent to the URLs of a site only.
+    pub fields: Vec<Vec<(String, String)>>,
+    /// The maximum number of pages of a site: `None` if the limits of the crawl apply, `Some(None)`
+    /// if none does.
+    pub pages_max: Vec<Option<Option<u64>>>,
+}
+
+impl SiteSettings {
+    /// Returns which header fields the archive leaves out, and of which URLs; empty if none.
+    fn withheld(&self) -> String {
+        let tables = self.index.list().iter().zip(&self.fields);
+        let tables = tables.filter(|(_, fields)| !fields.is_empty());
+        let text = tables.map(|(matcher, fields)| {
+            let names: Vec<&str> = fields.iter().map(|(name, _)| name.as_str()).collect();
+            format!("{} of {matcher}", names.join(", "))
+        });
+        text.collect::<Vec<_>>().join("; ")
+    }
+}
+
+/// The values of header fields are secrets, so they are left out.
+impl fmt::Debug for SiteSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SiteSettings")
+            .field("index", &self.index)
+            .field("fields", &self.withheld())
+            .field("pages_max", &self.pages_max)
+            .finish()
     }
 }
 
@@ -153,7 +196,7 @@ pub struct Identity {
     pub codings: Vec<http::coding::Coding>,
 }
 
-/// Limits at which the crawl ends; `None` is no limit.
+/// Limits of the crawl, at most of which it ends; `None` is no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
     /// The maximum number of pages.
@@ -162,6 +205,10 @@ pub struct Limits {
     pub bytes_max: Option<u64>,
     /// The maximum time since the start of the run.
     pub time_max: Option<Duration>,
+    /// The maximum number of pages of one server. Pages over it are dropped; the crawl goes on.
+    pub pages_per_server_max: Option<u64>,
+    /// The maximum number of pages of one registrable domain.
+    pub pages_per_domain_max: Option<u64>,
 }
 
 /// Connections and their time-outs.

@@ -34,6 +34,7 @@ pub use table::Table;
 use crate::ground::codec::{Short, Take};
 use crate::ground::quality::Quality;
 use crate::url::UrlRef;
+use crate::url::site::Sites;
 use inlinks::Inlinks;
 use opic::Opic;
 use sites::Names;
@@ -112,6 +113,10 @@ pub struct Settings {
     pub table: Option<Arc<Table>>,
     /// The quality of a URL that isn't in the table of [`Source::Table`].
     pub unlisted: Quality,
+    /// The URLs whose sites have a quality of their own, by the number of their table.
+    pub sites: Arc<Sites>,
+    /// The qualities of the tables of `sites`; `None` for a table without one.
+    pub own: Vec<Option<Quality>>,
     /// The kind of site that [`Source::Inlinks`] and [`Source::Opic`] count by.
     pub site: Site,
     /// The maximum number of sites that are stored, 8 or more. Beyond it the sites of the lowest
@@ -131,6 +136,8 @@ impl Default for Settings {
             zipf_exponent_milli: 1_000,
             table: None,
             unlisted: Quality::ONE,
+            sites: Arc::default(),
+            own: Vec::new(),
             site: Site::Server,
             sites_max: 1_000_000,
             key: [0; 16],
@@ -145,6 +152,8 @@ pub const LINKS_MAX: usize = 10_000;
 #[derive(Debug)]
 pub struct Rating {
     estimate: Estimate,
+    sites: Arc<Sites>,
+    own: Vec<Option<Quality>>,
 }
 
 /// The approximate length of a piece of [`Rating::encode`], in bytes.
@@ -164,6 +173,10 @@ impl Rating {
     /// at its full size.
     pub fn new(settings: Settings) -> Self {
         let names = Names::new(settings.site, settings.key);
+        let (sites, mut own) = (settings.sites, settings.own);
+        if own.iter().all(Option::is_none) {
+            own.clear();
+        }
         let estimate = match settings.source {
             Source::Uniform => Estimate::Uniform,
             Source::Zipf => Estimate::Zipf(Zipf::new(
@@ -178,12 +191,18 @@ impl Rating {
             Source::Inlinks => Estimate::Inlinks(Inlinks::new(names, settings.sites_max)),
             Source::Opic => Estimate::Opic(Opic::new(names, settings.sites_max)),
         };
-        Self { estimate }
+        Self { estimate, sites, own }
     }
 
     /// Returns the current quality of a URL. A call changes no quality; look-ups in a table are
     /// counted for [`Rating::unused`] and [`Rating::unlisted`].
     pub fn of(&self, url: UrlRef<'_>) -> Quality {
+        if let Some(own) = self.own_of(url) {
+            return match &self.estimate {
+                Estimate::Table(lookups) => lookups.listed(url).unwrap_or(own),
+                _ => own,
+            };
+        }
         match &self.estimate {
             Estimate::Uniform => Quality::ONE,
             Estimate::Zipf(zipf) => zipf.of(url),
@@ -191,6 +210,14 @@ impl Rating {
             Estimate::Inlinks(inlinks) => inlinks.of(url),
             Estimate::Opic(opic) => opic.of(url),
         }
+    }
+
+    /// Returns the quality of the site of a URL, if it has one of its own.
+    fn own_of(&self, url: UrlRef<'_>) -> Option<Quality> {
+        if self.own.is_empty() {
+            return None;
+        }
+        self.own.get(usize::from(self.sites.of(url)?)).copied().flatten()
     }
 
     /// Returns whether the links of pages change qualities, so that [`Rating::page`] has an effect.

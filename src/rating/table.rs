@@ -199,13 +199,18 @@ impl Lookups {
 
     /// Returns the quality of a URL: that in the table, or the default. Counts the look-up.
     pub(super) fn of(&self, url: UrlRef<'_>) -> Quality {
-        let Some(slot) = self.table.find(url) else {
+        self.listed(url).unwrap_or_else(|| {
             self.unlisted.set(self.unlisted.get() + 1);
-            return self.default;
-        };
+            self.default
+        })
+    }
+
+    /// Returns the quality of a URL in the table, and counts its entry as used.
+    pub(super) fn listed(&self, url: UrlRef<'_>) -> Option<Quality> {
+        let slot = self.table.find(url)?;
         let word = &self.met[slot / 64];
         word.set(word.get() | 1 << (slot % 64));
-        self.table.slots[slot].quality
+        Some(self.table.slots[slot].quality)
     }
 
     /// Returns the number of entries from which no URL has got its quality yet.

@@ -182,3 +182,33 @@ fn what_was_learnt_survives_being_written_down() {
         assert_eq!(rating(Source::Uniform).decode(&pieces[0]), Ok(()), "another source's");
     }
 }
+
+/// A site with a quality of its own has it whatever the source; only a line of the table goes
+/// first.
+#[test]
+fn a_site_has_its_own_quality() {
+    use crate::url::site::{Matcher, Sites};
+    let key = [3; 16];
+    let text = b"http://a.test/x 5\n";
+    let table = Table::parse(text, key, crate::url::Limits::default()).expect("a table");
+    let own = Quality::from_millionths(7_000_000);
+    for source in Source::ALL {
+        let matcher = Matcher::host("a.test").expect("a host");
+        let settings = Settings {
+            source,
+            key,
+            table: Some(Arc::new(table.clone())),
+            sites: Arc::new(Sites::new([&matcher])),
+            own: vec![Some(own)],
+            sites_max: 8,
+            ..Settings::default()
+        };
+        let rating = Rating::new(settings);
+        let of = |text: &str| rating.of(url(text).view());
+        assert_eq!(of("http://a.test/"), own, "{source:?}");
+        assert_ne!(of("http://b.test/"), own, "{source:?}");
+        let listed = Quality::from_millionths(5_000_000);
+        let expected = if source == Source::Table { listed } else { own };
+        assert_eq!(of("http://a.test/x"), expected, "{source:?}");
+    }
+}

@@ -94,7 +94,7 @@ impl Store {
         }
     }
 
-    /// Calls `report` with the URL and the [`Kept`] of each capture since a position.
+    /// Calls `report` with the URL, the [`Kept`] and the status of each capture since a position.
     ///
     /// # Errors
     /// Returns an error of the disk.
@@ -102,7 +102,7 @@ impl Store {
         &self,
         moment: Position,
         disk: &mut dyn Disk,
-        report: &mut dyn FnMut(&str, Kept),
+        report: &mut dyn FnMut(&str, Kept, u16),
     ) -> Result<(), Error> {
         let mut repeats = Vec::new();
         let mut wanted = Set::default();
@@ -116,9 +116,10 @@ impl Store {
                 } else if entry.mime == REPEAT {
                     wanted.insert(entry.digest.to_string());
                     let url = entry.url.to_string();
-                    repeats.push((url, entry.digest.to_string(), Place::of(entry)));
+                    let status = entry.status;
+                    repeats.push((url, entry.digest.to_string(), Place::of(entry), status));
                 } else {
-                    report(&entry.url, Kept { own: Place::of(entry), payload: None });
+                    report(&entry.url, Kept { own: Place::of(entry), payload: None }, entry.status);
                 }
             })?;
         }
@@ -126,11 +127,11 @@ impl Store {
             return Ok(());
         }
         let firsts = self.firsts(&wanted, disk)?;
-        for (url, digest, own) in repeats {
+        for (url, digest, own, status) in repeats {
             // A `revisit` whose first record is gone can't be read again, so its URL is fetched
             // again.
             if let Some(first) = firsts.get(&digest) {
-                report(&url, Kept { own, payload: Some(first.clone()) });
+                report(&url, Kept { own, payload: Some(first.clone()) }, status);
             }
         }
         Ok(())

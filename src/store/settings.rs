@@ -120,6 +120,8 @@ pub struct Identity {
     pub robots: String,
     /// The digest of the effective configuration.
     pub config: String,
+    /// Header fields of requests that the request records leave out; empty if there are none.
+    pub withheld: String,
 }
 
 impl Identity {
@@ -138,6 +140,7 @@ impl Identity {
             ("http-header-user-agent", &self.user_agent),
             ("http-header-from", self.from.as_deref().unwrap_or("")),
             ("configuration", &self.config),
+            ("request-fields-withheld", &self.withheld),
         ];
         let mut out = Vec::new();
         for (name, value) in fields.into_iter().filter(|(_, value)| !value.is_empty()) {

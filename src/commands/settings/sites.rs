@@ -3,7 +3,9 @@
 //! All parts know a table by its number in the list.
 
 use crate::conf::SiteTable;
+use crate::engine::settings::SiteSettings;
 use crate::frontier::scheduler::SitePace;
+use crate::ground::quality::Quality;
 use crate::url::scope::SiteRules;
 use crate::url::site::Sites;
 use std::sync::Arc;
@@ -24,6 +26,32 @@ pub(super) fn paces(tables: &[SiteTable]) -> Vec<SitePace> {
         }
     };
     tables.iter().map(pace).collect()
+}
+
+/// Returns what the tables say about limits and requests.
+pub(super) fn settings(tables: &[SiteTable]) -> SiteSettings {
+    let pages_max = |table: &SiteTable| table.has("pages_max").then_some(table.keys.pages_max);
+    SiteSettings {
+        index: index(tables),
+        fields: tables.iter().map(|table| fields(table.headers())).collect(),
+        pages_max: tables.iter().map(pages_max).collect(),
+    }
+}
+
+/// Returns the names and values of header fields.
+pub(super) fn fields(lines: &[String]) -> Vec<(String, String)> {
+    let field = |line: &String| {
+        let (name, value) = line.split_once(':')?;
+        Some((name.trim().to_owned(), value.trim().to_owned()))
+    };
+    lines.iter().filter_map(field).collect()
+}
+
+/// Returns the qualities of the URLs of the tables.
+pub(super) fn qualities(tables: &[SiteTable]) -> Vec<Option<Quality>> {
+    let quality =
+        |table: &SiteTable| table.has("quality").then(|| super::quality_of(table.keys.quality));
+    tables.iter().map(quality).collect()
 }
 
 /// Returns what the tables say about the scope.

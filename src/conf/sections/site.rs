@@ -2,8 +2,10 @@
 //! have the flag `Site`.
 
 use super::section;
-use crate::conf::kind::text;
+use super::target::pages;
+use crate::conf::kind::{decimal, text};
 use crate::conf::syntax;
+use crate::conf::units::{Decimal, thousandths};
 
 section! {
     /// Settings for some of the URLs. There may be any number of these tables, up to 10,000. Each
@@ -28,5 +30,17 @@ section! {
         /// A server has one pace for all its URLs, so such a table can't set burst, delay and
         /// delay_factor.
         prefix: String = String::new(), text("an absolute URL", syntax::absolute), [];
+
+        /// Pages to fetch of all these URLs together, in place of limits.pages_per_server_max and
+        /// limits.pages_per_domain_max. Further URLs are dropped, and the crawl goes on.
+        ///
+        /// With "none" no limit but limits.pages_max applies.
+        pages_max: Option<u64> = None, pages(), [];
+
+        /// Estimated quality of these URLs, in place of what [quality] says. A URL or a host in
+        /// quality.file keeps its own.
+        ///
+        /// Only the policies "quality" and "capability" make use of it; the mean is 1.
+        quality: Decimal = thousandths(1_000), decimal(0..=1_000_000), [];
     }
 }

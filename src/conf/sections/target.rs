@@ -55,7 +55,20 @@ section! {
         ///
         /// With "none", a crawl of the open web ends only at memory.seen_max. Such a crawl needs a
         /// limit, or this key with the value "none".
-        pages_max: Option<u64> = None, count(1..=1_000_000_000_000).or("none"), [Live];
+        pages_max: Option<u64> = None, pages(), [Live];
+
+        /// Pages to fetch of one server (scheme, host and port). Further URLs of it are dropped,
+        /// and the crawl goes on.
+        ///
+        /// Small loses most of large sites; "none" leaves their size to the crawl. Pages that were
+        /// fetched while it was "none" don't count, and raising it brings nothing back.
+        pages_per_server_max: Option<u64> = None, pages(), [Live];
+
+        /// Pages to fetch of one registrable domain. Further URLs of it are dropped, and the crawl
+        /// goes on.
+        ///
+        /// Small and "none" have the effects of pages_per_server_max.
+        pages_per_domain_max: Option<u64> = None, pages(), [Live];
 
         /// Bytes to receive from all servers, headers and framing included.
         ///
@@ -231,6 +244,11 @@ section! {
 /// A name that becomes part of file names.
 pub(super) fn file_name() -> Kind<String> {
     text("1 to 64 letters, digits, '.', '_', '-'", syntax::name)
+}
+
+/// A limit on pages.
+pub(super) fn pages() -> Kind<Option<u64>> {
+    count(1..=1_000_000_000_000).or("none")
 }
 
 fn spans() -> Kind<FromSeeds> {

@@ -14,6 +14,8 @@ use regex::Regex;
 /// The checks of all tables of a file, and what they need to know.
 pub(super) struct Checks {
     known: Known,
+    policy: &'static str,
+    rates: bool,
     /// What the crawl may reach, if it is bounded and all seeds are in the file.
     roots: Option<Vec<Matcher>>,
     exclude: Vec<Regex>,
@@ -27,6 +29,8 @@ impl Checks {
     pub(super) fn new(conf: &Conf) -> Self {
         Self {
             known: Known::default(),
+            policy: conf.schedule.policy.name(),
+            rates: conf.schedule.policy.is_by_quality(),
             roots: roots(conf),
             // A pattern that is no regular expression is a mistake of the section [scope].
             exclude: conf.scope.exclude.iter().filter_map(|text| Regex::new(text).ok()).collect(),
@@ -61,6 +65,16 @@ impl Checks {
             let text = format!("include has {pattern:?}, too; nothing can match only one of them");
             clash(true, key, text);
         }
+        let text = format!(
+            "has no effect with schedule.policy = {:?}; write policy = \"quality\" or \
+             \"capability\", or remove this key",
+            self.policy
+        );
+        clash(site.has("quality") && !self.rates, "quality", text);
+        let is_everybody = site.matcher.is_public() && !self.is_lab;
+        let text = "anybody can have a host below this public suffix, and would get these fields; \
+                    name your own host or domain";
+        clash(is_everybody && !site.headers().is_empty(), "headers", text.to_owned());
         if let Some(text) = self.unreachable(site) {
             clash(true, kind, text);
         }

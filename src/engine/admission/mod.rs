@@ -3,12 +3,13 @@
 //! estimated, and it is queued.
 //!
 //! This part of the engine owns the seen test, the scope, the rating of URLs, the number of servers
-//! of each domain, and the trace.
+//! of each domain, the limits on pages, and the trace.
 //!
 //! Laws: URLs are queued in the order in which the seen test finds them new, until half of the
 //! turn's budget for queues is spent. Seeds are queued regardless of the budget.
 //! Cost: a copy of each new URL.
 
+pub(super) mod budgets;
 pub mod domains;
 mod rescope;
 mod seed_redirects;
@@ -28,6 +29,7 @@ use crate::seen::Seen;
 use crate::url::key::KeyRules;
 use crate::url::scope::Scope;
 use crate::url::{Fingerprint, Fingerprinter, Url, UrlRef};
+use budgets::Budgets;
 use domains::Domains;
 use rescope::Rescope;
 use seed_redirects::SeedRedirects;
@@ -53,6 +55,7 @@ pub(super) struct Admission {
     rescope: Rescope,
     seed_redirects: SeedRedirects,
     domains: Domains,
+    budgets: Budgets,
     /// The trace of discovered URLs, if the operator wants it.
     trace: Option<Trace>,
     /// The entries that the seen test returned last; kept to reuse the memory.
@@ -81,6 +84,7 @@ impl Admission {
             seed_redirects: SeedRedirects::default(),
             scope,
             domains: Domains::new(settings, fingerprinter),
+            budgets: Budgets::new(settings, fingerprinter),
             trace: trace.map_err(|error| Error::Store(error.into()))?,
             entries: Vec::new(),
         })
@@ -125,6 +129,16 @@ impl Admission {
     /// Returns the scope, which URLs must be in.
     pub(super) fn scope(&self) -> &Scope {
         &self.scope
+    }
+
+    /// Returns the limits on pages and what they count.
+    pub(super) fn budgets(&self) -> &Budgets {
+        &self.budgets
+    }
+
+    /// Returns the limits on pages and what they count, for changes.
+    pub(super) fn budgets_mut(&mut self) -> &mut Budgets {
+        &mut self.budgets
     }
 
     /// Extends the scope by what a seed implies.

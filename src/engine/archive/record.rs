@@ -102,7 +102,7 @@ impl<'a> Attempt<'a> {
         Capture {
             url: &self.fetch.url,
             ip: Some(conn.peer.address.ip()),
-            started: self.fetch.sent_unix,
+            started: self.fetch.sent.unix,
             request,
             response: &self.reply.raw,
             head_bytes: self.reply.head_bytes,
@@ -159,7 +159,7 @@ impl Engine {
         let conn = self.wire.conn(slot);
         let &FinishedFetch { ref fetch, head, ref reply, outcome, ended } = fetched;
         let attempt = Attempt { fetch, reply, head, outcome };
-        let took = ended.since(fetch.sent);
+        let took = ended.since(fetch.sent.at);
         let connection = (conn.number, conn.peer.address.ip());
         let mut facts = attempt.log_facts(conn.server, Some(connection), took);
         facts.retry_after = self.retry_after(fetched);
@@ -167,7 +167,8 @@ impl Engine {
             let authority = self.backlog.origin(conn.server).authority();
             self.archive.request.clear();
             let (target, cookies) = (&fetch.item.target, fetch.cookies.as_deref());
-            self.wire.request().write_get(&mut self.archive.request, target, authority, cookies);
+            let request = self.wire.requests().recorded_of(&fetch.url);
+            request.write_get(&mut self.archive.request, target, authority, cookies);
             let capture = attempt.capture(conn, &self.archive.request);
             let kept = self.archive.store.keep(&capture, self.storage.disk());
             let units = RECORD_UNITS + weight(&self.settings) * reply.raw.len();
@@ -219,7 +220,7 @@ impl Engine {
             path: text_of(&path),
             via: fetch.item.via.as_deref(),
             mime: std::str::from_utf8(&facts.mime).ok(),
-            begun: facts.conn.map(|_| (fetch.sent_unix, facts.took)),
+            begun: facts.conn.map(|_| (fetch.sent.unix, facts.took)),
             digest: facts.receipt.as_ref().map(|receipt| receipt.digest),
             source: None,
             annotations: &annotations,
@@ -229,8 +230,8 @@ impl Engine {
             conn: facts.conn.map(|(number, _)| number),
             address: facts.conn.map(|(_, address)| address),
             request: facts.conn.map_or(0, |_| fetch.request),
-            sent: facts.conn.map(|_| self.turn.steady(fetch.sent)),
-            ended: facts.conn.map(|_| self.turn.steady(fetch.sent + facts.took)),
+            sent: facts.conn.map(|_| self.turn.steady(fetch.sent.at)),
+            ended: facts.conn.map(|_| self.turn.steady(fetch.sent.at + facts.took)),
             began: first.map(|(began, ..)| self.turn.steady(began)),
             owed: first.map(|(_, rest, by)| (rest, by.name())),
             retry_after: facts.retry_after,

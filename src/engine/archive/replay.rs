@@ -16,6 +16,7 @@
 
 use super::reread::{Claimed, Reading};
 use crate::engine::Engine;
+use crate::engine::admission::budgets::Seat;
 use crate::engine::backlog::{Item, Purpose};
 use crate::engine::checkpoint::{Checkpoints, KEPT};
 use crate::engine::ledger::Work;
@@ -57,6 +58,8 @@ struct Unclaimed {
     kept: Kept,
     /// The server of the capture's URL, if that server was known when captures were listed.
     server: Option<ServerId>,
+    /// Its part of the limits on pages until it is counted.
+    seat: Option<Seat>,
 }
 
 /// The maximum number of URLs of one queue that are taken out to look at the URLs behind them. Such
@@ -69,17 +72,18 @@ const SCAN_UNITS: usize = 500;
 
 impl Replays {
     /// Adds a capture: the hashes of its deduplication key and of its URL, its place in the
-    /// archive, and its server if that is known.
+    /// archive, its server if that is known, and its part of the limits on pages.
     pub(in crate::engine) fn add(
         &mut self,
         (key, url): (Fingerprint, Fingerprint),
         kept: Kept,
         server: Option<ServerId>,
+        seat: Option<Seat>,
     ) {
         let waiting = self.unclaimed.entry(key.0).or_default();
         // The index lists captures of the same second in any order.
         let before = waiting.iter().rposition(|other| !kept.is_before(&other.kept));
-        waiting.insert(before.map_or(0, |place| place + 1), Unclaimed { url, kept, server });
+        waiting.insert(before.map_or(0, |place| place + 1), Unclaimed { url, kept, server, seat });
         self.unclaimed_len += 1;
     }
 
@@ -166,9 +170,15 @@ impl Engine {
         }
         let (key, own) = (self.key_of(url), self.admission.hash(url.as_str().as_bytes()));
         let found = self.archive.replays.find(key, own, purpose == Purpose::Page);
-        let Some(Unclaimed { url, kept, .. }) = found else { return false };
+        let Some(Unclaimed { url, kept, seat, .. }) = found else { return false };
         let item = item();
-        self.archive.replays.queue.push_back(Claimed { server, item, prints: (key, url), kept });
+        self.archive.replays.queue.push_back(Claimed {
+            server,
+            item,
+            prints: (key, url),
+            kept,
+            seat,
+        });
         true
     }
 

@@ -62,6 +62,7 @@ pub(super) const GIVEN_UP: u8 = 7;
 pub(super) const HELD: u8 = 8;
 pub(super) const JOINED: u8 = 9;
 pub(super) const SHELF: u8 = 10;
+pub(super) const PAGES: u8 = 11;
 
 /// The number of bytes of a snapshot after which a turn stops encoding more of it.
 const SLICE_BYTES: usize = 256 << 10;
@@ -283,6 +284,7 @@ impl Engine {
             frame::push(kind, &mark.state, out);
         }
         self.admission.rating().encode(&mut |piece| frame::push(RATING, piece, out));
+        self.admission.budgets().encode(&mut |piece| frame::push(PAGES, piece, out));
         self.admission.seed_redirects().encode(&mut |piece| frame::push(JOINED, piece, out));
         self.archive.replays().encode(out);
         push_held(&held, out);

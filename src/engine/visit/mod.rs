@@ -210,7 +210,7 @@ impl Engine {
         if self.archive.replays().is_active() || !self.backlog.has_next(id) {
             return self.backlog.hand_back(id, self.turn.at());
         }
-        if let Some(due) = self.retry_due(id) {
+        if let Some(due) = self.retry_due(id).or_else(|| self.budget_due(id)) {
             self.backlog.hand_back(id, self.turn.at());
             return self.backlog.snooze(id, due, self.turn.at());
         }
@@ -277,7 +277,8 @@ impl Engine {
             RobotsStatus::Pending => Next::Nothing,
             RobotsStatus::Known => {
                 let Head::Examined(line) = self.drop_disallowed(id) else { return Next::Later };
-                if self.retry_due(id).is_some() || self.held_url(id).is_some() {
+                let waits = self.retry_due(id).is_some() || self.held_url(id).is_some();
+                if waits || self.budget_due(id).is_some() {
                     return Next::Nothing;
                 }
                 let item = self.backlog.take(id);
@@ -349,6 +350,9 @@ impl Engine {
     fn refusal(&mut self, id: ServerId, obeys: bool) -> (Option<Outcome>, Option<u32>) {
         if self.held_url(id) == Some(Hold::Blocked) {
             return (Some(Outcome::Blocked), None);
+        }
+        if let Some(outcome) = self.over_budget(id) {
+            return (Some(outcome), None);
         }
         if self.admission.rescope().is_due()
             && let Some(item) = self.backlog.peek(id).cloned()

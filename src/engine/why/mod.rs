@@ -207,7 +207,7 @@ impl Engine {
         let fetches = conns.flat_map(|slot| self.wire.conn(slot).unsettled());
         let mut fetches = fetches.filter(|fetch| !fetch.item.is_robots());
         if let Some(fetch) = fetches.find(|fetch| is_it(&fetch.url)) {
-            return Place::Fetching { sent_us: fetch.sent_unix.as_micros() };
+            return Place::Fetching { sent_us: fetch.sent.unix.as_micros() };
         }
         if self.pages.urls().any(is_it) {
             return Place::Processing;

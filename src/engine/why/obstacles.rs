@@ -74,6 +74,10 @@ impl Engine {
             RobotsVerdict::Unreachable if !is_robots => return named(Outcome::RobotsUnreachable),
             _ => {}
         }
+        let full = self.admission.budgets().full(question.url).filter(|_| !is_robots);
+        if let Some(limit) = full {
+            return named(Outcome::PagesMax(limit));
+        }
         if found.is_some() {
             return None;
         }

@@ -5,10 +5,11 @@
 //! its reply are collected.
 
 use super::pool::Pool;
+use crate::engine::admission::budgets::Seat;
 use crate::engine::backlog::Item;
 use crate::engine::outcome::Outcome;
 use crate::frontier::Rule;
-use crate::ground::time::{Instant, UnixTime};
+use crate::ground::time::{Instant, Now};
 use crate::http::response::Head;
 use smallvec::SmallVec;
 use std::ops::Range;
@@ -24,8 +25,8 @@ pub(in crate::engine) struct Fetch {
     pub(in crate::engine) chain: Option<Box<str>>,
     /// The value of the Cookie field that was sent.
     pub(in crate::engine) cookies: Option<Box<[u8]>>,
-    pub(in crate::engine) sent: Instant,
-    pub(in crate::engine) sent_unix: UnixTime,
+    /// When the request was written.
+    pub(in crate::engine) sent: Now,
     /// The number of the visit among those of its server.
     pub(in crate::engine) visit: u32,
     /// The number of the request in its visit, from 1; 0 until the request is written.
@@ -38,6 +39,8 @@ pub(in crate::engine) struct Fetch {
     pub(in crate::engine) robots_line: Option<u32>,
     /// Annotations for the fetch's line in the crawl log: what was out of the ordinary.
     pub(in crate::engine) notes: SmallVec<[&'static str; 2]>,
+    /// Its part of the limits on pages, as long as it may become a page.
+    pub(in crate::engine) seat: Option<Seat>,
     /// Why the reply could not be read; `None` if it could.
     pub(in crate::engine) evidence: Option<Box<Evidence>>,
 }

@@ -14,6 +14,7 @@ mod fetch;
 mod held;
 mod pool;
 mod receive;
+mod requests;
 mod send;
 
 use super::Engine;
@@ -22,12 +23,12 @@ use super::ledger::Work;
 use super::settings::{Connections, Settings};
 use crate::frontier::ServerId;
 use crate::ground::time::Instant;
-use crate::http::request::Fixed;
 pub(super) use conn::{Conn, OpenVisit};
 use conn::{Conns, Phase};
 pub(super) use fetch::{Fetch, FinishedFetch, Reply};
 pub(super) use pool::Pool;
 pub(super) use receive::SURPLUS;
+pub(super) use requests::Requests;
 
 /// All connections, with the memory that their replies use.
 #[derive(Debug)]
@@ -42,8 +43,7 @@ pub(super) struct Wire {
     peer_closed: bool,
     /// Whether bodies are kept with their chunk framing (true), which the archive needs.
     keeps_framing: bool,
-    /// The parts of a request that are the same for every URL.
-    request: Fixed,
+    requests: Requests,
     first_request: Option<Instant>,
 }
 
@@ -51,8 +51,9 @@ pub(super) struct Wire {
 const BUFFER_SLACK_BYTES: usize = 32 << 10;
 
 impl Wire {
-    /// Returns a `Wire` without connections. `request` holds what is the same in all requests.
-    pub(super) fn new(settings: &Settings, request: Fixed) -> Self {
+    /// Returns a `Wire` without connections. `requests` holds what doesn't depend on
+    /// the URL.
+    pub(super) fn new(settings: &Settings, requests: Requests) -> Self {
         let buffer_bytes = settings.reply.head_bytes_max + BUFFER_SLACK_BYTES;
         Self {
             conns: Conns::new(settings.connections.clone()),
@@ -61,7 +62,7 @@ impl Wire {
             privileged: None,
             peer_closed: false,
             keeps_framing: settings.keeps_archive(),
-            request,
+            requests,
             first_request: None,
         }
     }
@@ -123,9 +124,9 @@ impl Wire {
         self.first_request
     }
 
-    /// Returns the parts of a request that are the same for every URL.
-    pub(super) fn request(&self) -> &Fixed {
-        &self.request
+    /// Returns the parts of requests that don't depend on the URL.
+    pub(super) fn requests(&self) -> &Requests {
+        &self.requests
     }
 
     /// Notes that TCP is established on a connection, and that its TLS handshake begins.

@@ -157,13 +157,13 @@ impl Engine {
             chain: self.chain_of(&item).map(String::into),
             cookies: self.cookies_for(id, &item).map(Vec::into),
             item,
-            sent: self.turn.at(),
-            sent_unix: self.turn.unix(),
+            sent: self.turn.now(),
             visit: self.backlog.server(id).visits,
             request: 0,
             first: None,
             robots_line: None,
             notes: SmallVec::new(),
+            seat: None,
             evidence: None,
         }
     }
@@ -172,6 +172,9 @@ impl Engine {
     pub(in crate::engine) fn send(&mut self, slot: u32, item: Item) {
         let id = self.wire.conn(slot).server;
         let (mut fetch, slowed) = (self.new_fetch(id, item), self.slowed_until(id));
+        if !fetch.item.is_robots() {
+            fetch.seat = self.seat_for(&fetch.url);
+        }
         let conn = self.wire.conns.get_mut(slot);
         let site = self.sites.get_mut(conn.server);
         if conn.flight.is_empty() {
@@ -181,7 +184,7 @@ impl Engine {
         }
         let authority = self.backlog.origin(conn.server).authority();
         let (request, target, cookie) =
-            (&self.wire.request, &fetch.item.target, fetch.cookies.as_deref());
+            (self.wire.requests.sent_to(&fetch.url), &fetch.item.target, fetch.cookies.as_deref());
         let bytes = conn.outbox.add(|out| request.write_get(out, target, authority, cookie));
         self.counts.sent_bytes += bytes as u64;
         conn.pipeline.sent(1);

@@ -54,7 +54,7 @@ fn what_was_kept_since_a_moment_reads_back() {
             sync(&mut store, &mut disk);
         }
         let mut told = Vec::new();
-        let mut tell = |url: &str, kept: Kept| {
+        let mut tell = |url: &str, kept: Kept, _| {
             let number = url.rsplit('/').next().and_then(|number| number.parse().ok());
             told.push((number.expect("a number"), kept));
         };
@@ -115,7 +115,7 @@ fn files_that_are_gone_keep_their_serials() {
                 Store::open_since(moment, settings.clone(), identity(), 1, &mut disk, START)
                     .expect("an archive");
             let mut told = Vec::new();
-            let mut tell = |url: &str, _: Kept| told.push(url.to_owned());
+            let mut tell = |url: &str, _: Kept, _| told.push(url.to_owned());
             store.since(moment, &mut disk, &mut tell).expect("readable");
             let expected = (0..process).map(|number| format!("http://example.com/new/{number}"));
             assert_eq!(told, expected.collect::<Vec<_>>(), "after {captures} captures");
@@ -135,7 +135,7 @@ fn a_damaged_record_is_not_read_back() {
     finish(&mut store, &mut disk).expect("room");
     let mut found = None;
     let moment = Position::default();
-    store.since(moment, &mut disk, &mut |_, kept| found = Some(kept)).expect("readable");
+    store.since(moment, &mut disk, &mut |_, kept, _| found = Some(kept)).expect("readable");
     let found = found.expect("one capture");
     let name = disk.names().into_iter().find(|name| name.starts_with("warc/")).expect("a file");
     let whole = disk.bytes(&name);
@@ -169,7 +169,7 @@ fn a_file_that_is_closed_meanwhile_is_read_on() {
         sync(&mut store, &mut disk);
         let mut found = None;
         let moment = Position::default();
-        store.since(moment, &mut disk, &mut |_, kept| found = Some(kept)).expect("readable");
+        store.since(moment, &mut disk, &mut |_, kept, _| found = Some(kept)).expect("readable");
         let found = found.expect("one capture");
         for steps in 0..4 {
             let mut reading = Reread::new(found.clone(), &disk);
