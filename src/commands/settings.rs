@@ -314,7 +314,7 @@ mod tests {
     use crate::conf::Flag;
 
     /// Another value than the default of each key that may change while a crawl runs.
-    const LIVE: [(&str, &str); 51] = [
+    const LIVE: [(&str, &str); 53] = [
         ("limits.pages_max", "7"),
         ("limits.pages_per_server_max", "7"),
         ("limits.pages_per_domain_max", "7"),

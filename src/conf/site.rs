@@ -8,7 +8,7 @@
 //! fields are never printed, nor part of a message.
 
 use super::mistake::{self, Mistake, Place, line_of, suffice};
-use super::sections::{self, Fetch, Politeness, Scope, SiteKeys};
+use super::sections::{self, Fetch, Links, Politeness, Scope, SiteKeys};
 use super::setting::Given;
 use super::units::quote;
 use super::walk::{Flag, Key, Walk};
@@ -38,6 +38,8 @@ pub struct SiteTable {
     /// The section with the values that apply to these URLs, except that its header fields are the
     /// table's alone.
     pub fetch: Fetch,
+    /// The section with the values that apply to these URLs.
+    pub links: Links,
     /// The keys that the table has, as they are printed.
     pub set: Vec<Key>,
 }
@@ -163,6 +165,7 @@ fn read_one(
         scope: conf.scope.clone(),
         politeness: conf.politeness.clone(),
         fetch: conf.fetch.clone(),
+        links: conf.links.clone(),
         set: Vec::new(),
     };
     let mut walk = Walk::reading_site(draft.text, draft.table);
@@ -189,6 +192,7 @@ impl SiteTable {
             &mut self.scope,
             &mut self.politeness,
             &mut self.fetch,
+            &mut self.links,
         );
     }
 
@@ -227,10 +231,10 @@ fn matcher(site: &SiteTable, draft: &Draft<'_>) -> Result<Matcher, Mistake> {
 /// Returns all keys that a table may have.
 pub(super) fn names() -> Vec<Key> {
     let (mut scope, mut politeness) = (Scope::default(), Politeness::default());
-    let mut fetch = Fetch::default();
+    let (mut fetch, mut links) = (Fetch::default(), Links::default());
     let mut walk = Walk::listing();
     let mut own = SiteKeys::default();
-    sections::walk_site(&mut walk, &mut own, &mut scope, &mut politeness, &mut fetch);
+    sections::walk_site(&mut walk, &mut own, &mut scope, &mut politeness, &mut fetch, &mut links);
     let is_own = |key: &Key| key.section == "site" || key.flags.contains(&Flag::Site);
     walk.into_keys().into_iter().filter(is_own).collect()
 }

@@ -168,7 +168,9 @@ impl Engine {
             return self.wire.release(reply);
         }
         self.finish_url(&fetch.item, &fetch.url, outcome);
-        let sources = head.map(|head| LinkSources::of(&reply, head, &self.settings));
+        let is_requisite = fetch.item.distance().requisite > 0;
+        let links = self.settings.links_of(&fetch.url, is_requisite);
+        let sources = head.map(|head| LinkSources::of(&reply, head, &links));
         self.follow_later(fetch, facts, reply, sources);
     }
 

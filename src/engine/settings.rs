@@ -2,8 +2,10 @@
 
 use crate::dns::address;
 use crate::http::request::{BadField, Fixed};
+use crate::url::UrlRef;
 use crate::url::site;
 use crate::{dns, frontier, http, links, rating, seen, store, url};
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -91,6 +93,16 @@ impl Settings {
         Fixed::new(user_agent, from.as_deref(), codings, fields)
     }
 
+    /// Returns which references of a page are followed. Of what was fetched as a `requisite` of a
+    /// page, all requisites are wanted, too.
+    pub(super) fn links_of(&self, url: &str, requisite: bool) -> Cow<'_, links::Settings> {
+        let is_wanted = requisite || self.sites.requisites_of(url, self.links.requisites);
+        match self.sites.has_requisites() && is_wanted != self.links.requisites {
+            true => Cow::Owned(links::Settings { requisites: is_wanted, ..self.links.clone() }),
+            false => Cow::Borrowed(&self.links),
+        }
+    }
+
     /// Returns whether requests and replies are archived, in addition to the crawl log.
     pub(super) fn keeps_archive(&self) -> bool {
         self.store.format == store::Format::Warc
@@ -124,9 +136,25 @@ pub struct SiteSettings {
     /// The maximum number of pages of a site: `None` if the limits of the crawl apply, `Some(None)`
     /// if none does.
     pub pages_max: Vec<Option<Option<u64>>>,
+    /// Whether requisites of the pages of a site are fetched: `None` as the crawl says.
+    pub requisites: Vec<Option<bool>>,
 }
 
 impl SiteSettings {
+    /// Returns whether requisites of some sites are treated differently.
+    pub(super) fn has_requisites(&self) -> bool {
+        self.requisites.iter().any(Option::is_some)
+    }
+
+    fn requisites_of(&self, url: &str, crawls: bool) -> bool {
+        if !self.has_requisites() {
+            return crawls;
+        }
+        let site = UrlRef::from_canonical(url.as_bytes()).and_then(|url| self.index.of(url));
+        let own = site.and_then(|site| self.requisites.get(usize::from(site)).copied().flatten());
+        own.unwrap_or(crawls)
+    }
+
     /// Returns which header fields the archive leaves out, and of which URLs; empty if none.
     fn withheld(&self) -> String {
         let tables = self.index.list().iter().zip(&self.fields);
@@ -146,6 +174,7 @@ impl fmt::Debug for SiteSettings {
             .field("index", &self.index)
             .field("fields", &self.withheld())
             .field("pages_max", &self.pages_max)
+            .field("requisites", &self.requisites)
             .finish()
     }
 }

@@ -35,6 +35,10 @@ pub(super) fn settings(tables: &[SiteTable]) -> SiteSettings {
         index: index(tables),
         fields: tables.iter().map(|table| fields(table.headers())).collect(),
         pages_max: tables.iter().map(pages_max).collect(),
+        requisites: tables
+            .iter()
+            .map(|table| table.has("requisites").then_some(table.links.requisites))
+            .collect(),
     }
 }
 

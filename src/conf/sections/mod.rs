@@ -89,11 +89,13 @@ pub(super) fn walk_site(
     scope: &mut Scope,
     politeness: &mut Politeness,
     fetch: &mut Fetch,
+    links: &mut Links,
 ) {
     own.walk(walk);
     scope.walk(walk);
     politeness.walk(walk);
     fetch.walk(walk);
+    links.walk(walk);
 }
 
 /// Walks over every key; over those of synthetic webs only if the file has one.

@@ -219,13 +219,14 @@ impl Engine {
         // A page that is out of scope was fetched as a requisite.
         let page = UrlRef::from_canonical(fetch.url.as_bytes()).expect("it was fetched");
         let is_page = from.requisite == 0 || scope.check(page, from.depth.into()).is_ok();
+        let loads = self.settings.links_of(&fetch.url, from.requisite > 0).requisites;
         let follow = &mut self.pages.worker.follow;
         let mut listed = "";
         for place in follow.tested..follow.batch.len() {
             let (url, kind) = (follow.batch.get(place), follow.kinds[place]);
             let reference = match kind {
                 Kind::Embed => Reference::Requisite,
-                Kind::Frame if self.settings.links.requisites => Reference::Frame,
+                Kind::Frame if loads => Reference::Frame,
                 _ => Reference::Link,
             };
             match scope.check_reference(url, reference, from, is_page, &mut listed) {

@@ -107,7 +107,15 @@ impl Engine {
     /// Takes the next step of reading the first page that waits, or a part of the step.
     pub(super) fn read_page(&mut self) {
         match &self.pages.worker.stage {
-            Step::Begin => self.pages.worker.begin(&self.pages.queue[0]),
+            Step::Begin => {
+                let page = &self.pages.queue[0];
+                if self.settings.sites.has_requisites() {
+                    let is_requisite = page.fetch.item.distance().requisite > 0;
+                    let links = self.settings.links_of(&page.fetch.url, is_requisite);
+                    self.pages.worker.scanner.set_settings(links.into_owned());
+                }
+                self.pages.worker.begin(page);
+            }
             Step::Decode => self.decode_some(),
             Step::Charset => {
                 self.turn.meter_mut().stay(Stage::Links, 0);

@@ -1,7 +1,6 @@
 //! Where the links of a reply may be: in header fields, and in its body if that is HTML or CSS.
 
 use crate::engine::redirect::is_redirect;
-use crate::engine::settings::Settings;
 use crate::engine::wire::Reply;
 use crate::http::coding::Coding;
 use crate::http::mime::{self, Markup, MediaType};
@@ -27,7 +26,7 @@ pub(in crate::engine) struct LinkSources {
 
 impl LinkSources {
     /// Returns the sources of links in `reply`, whose head is `head`.
-    pub(in crate::engine) fn of(reply: &Reply, head: &Head, settings: &Settings) -> Self {
+    pub(in crate::engine) fn of(reply: &Reply, head: &Head, settings: &links::Settings) -> Self {
         let bytes = reply.head();
         let is_page = (200..400).contains(&head.status);
         let codings = head.codings(bytes);
@@ -42,7 +41,7 @@ impl LinkSources {
         let markup = match mime::markup(media.as_ref(), head, bytes) {
             _ if !is_page => Markup::Other,
             Markup::Other => Markup::Other,
-            Markup::Css if !settings.links.requisites => Markup::Other,
+            Markup::Css if !settings.requisites => Markup::Other,
             _ if codings.too_many => {
                 notes.push("codingsTooMany");
                 Markup::Other
@@ -60,9 +59,9 @@ impl LinkSources {
         if is_page {
             for (name, value) in head.fields(bytes) {
                 if name.eq_ignore_ascii_case(b"link") {
-                    links::header_links(value, &settings.links, &mut head_links);
+                    links::header_links(value, settings, &mut head_links);
                 } else if name.eq_ignore_ascii_case(b"x-robots-tag") {
-                    directives = directives | links::robots_tag(value, &settings.links.product);
+                    directives = directives | links::robots_tag(value, &settings.product);
                 }
             }
             let target = head.field(bytes, "refresh").and_then(links::refresh);
