@@ -145,7 +145,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     ),
     (
         "[links]\nembedded = true",
-        "x.toml:4: links.embedded: was renamed; write requisites in [links]",
+        "x.toml:5: links.embedded: was renamed; write requisites in [links]",
         "a key of an earlier version",
     ),
     (
