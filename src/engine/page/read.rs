@@ -190,9 +190,10 @@ impl Engine {
         self.turn.meter_mut().stay(Stage::Links, 0);
         let before = worker.scanner.position();
         let progress = worker.scanner.scan(text, budget, &mut worker.found);
-        let spent = worker.scanner.position() - before + worker.scanner.take_nested();
-        self.turn.meter_mut().add_bytes(spent);
-        self.turn.charge(Work::Scanned, spent.max(1));
+        let scanned = worker.scanner.position() - before + worker.scanner.take_nested();
+        self.turn.meter_mut().add_bytes(scanned);
+        // The last step may have searched far beyond the budget for one byte, which costs little.
+        self.turn.charge(Work::Scanned, scanned.clamp(1, budget));
         if worker.is_tentative
             && let Some(charset) = worker.found.charset()
         {
