@@ -287,10 +287,10 @@ impl Summary {
                 format!("{} ({} records, {size})", place("warc"), self.archive.records),
             );
             line("index", place("index"));
-            let files = place("warc/*");
+            let job = directory.display();
             line(
                 "to look at it",
-                format!("wb-manager init web; wb-manager add web {files}; wayback"),
+                format!("sted wacz {job}, and open {job}.wacz at replayweb.page"),
             );
         }
         let cut = |cause: &str| self.counts.cut.get(cause).copied().unwrap_or(0);

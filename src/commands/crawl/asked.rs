@@ -31,6 +31,10 @@ pub struct Asked {
     /// Stop after this number of pages [limits.pages_max]
     #[arg(long, value_name = "N")]
     pub pages: Option<String>,
+    /// Fetch what browsers load to show the pages, from any host: style sheets, images, fonts,
+    /// scripts [links.requisites, scope.requisites]
+    #[arg(long)]
+    pub requisites: bool,
     /// File with more URLs, one a line; - is standard input, with URLs only [job.seeds_file]
     #[arg(long, value_name = "FILE")]
     pub seeds: Option<PathBuf>,
@@ -109,6 +113,8 @@ impl Asked {
             text("--span", "scope.span", &self.span),
             text("--seeds", "job.seeds_file", &seeds),
             pages,
+            self.requisites.then(|| Setting::new("--requisites", "links.requisites", "true")),
+            self.requisites.then(|| Setting::of_text("--requisites", "scope.requisites", "any")),
         ];
         settings.into_iter().flatten()
     }
@@ -161,6 +167,32 @@ mod tests {
         ] {
             assert_eq!(is_url(text), expected, "{text}");
         }
+    }
+
+    /// Each option sets the keys that its help names.
+    #[test]
+    fn options_set_keys() {
+        let text = |text: &str| Some(text.to_owned());
+        let asked = Asked {
+            contact: text("me@a.org"),
+            out: text("a b"),
+            span: text("any"),
+            pages: text("7"),
+            seeds: Some("s".into()),
+            requisites: true,
+            ..Asked::default()
+        };
+        let set: Vec<String> = asked.settings().map(|setting| setting.text()).collect();
+        let expected = [
+            "identity.contact=\"me@a.org\"",
+            "job.directory=\"a b\"",
+            "scope.span=\"any\"",
+            "job.seeds_file=\"s\"",
+            "limits.pages_max=7",
+            "links.requisites=true",
+            "scope.requisites=\"any\"",
+        ];
+        assert_eq!(set, expected);
     }
 
     #[test]
