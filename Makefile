@@ -9,7 +9,7 @@ STED = $(or $(CARGO_TARGET_DIR),target)/release/sted
 
 .DEFAULT_GOAL := help
 .PHONY: help deps build crawl compare profile study cache-study frontier-study test sim crash orders operate kill props fresh fuzz check check-crawler msrv deny conformance
-.PHONY: bench bench-peers stations count map golden doc install clean ci
+.PHONY: bench bench-peers stations count map golden doc install dist clean ci
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -124,6 +124,10 @@ doc: ## build the documentation: target/doc/sted/index.html
 install: build ## install the program under PREFIX=/usr/local (and DESTDIR=)
 	install -D -m 755 $(STED) "$(DESTDIR)$(PREFIX)/bin/sted"
 	install -D -m 644 -t "$(DESTDIR)$(PREFIX)/share/doc/sted" README.md conf/*.toml
+
+dist: build ## make packages in target/dist: tarball, Debian package, debug information
+	$(CARGO) build --locked --example pages
+	dist/package $(STED)
 
 clean: ## remove build results and downloads, but not the crawls in jobs/
 	$(CARGO) clean

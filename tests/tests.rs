@@ -9,6 +9,7 @@ mod conformance;
 mod crawl_log;
 mod layers;
 mod one_line;
+mod pages;
 mod props;
 mod rating;
 mod real;

@@ -33,8 +33,9 @@ pub mod why;
 pub use exit::{Exit, Failure};
 pub use file::{ConfFile, load};
 
-use clap::{ArgAction, Parser, Subcommand};
+use clap::{ArgAction, CommandFactory, Parser, Subcommand};
 use log::LevelFilter;
+use std::io::Write;
 use std::path::PathBuf;
 
 /// A single-threaded, event-driven web crawler: polite, bounded, reproducible.
@@ -181,6 +182,13 @@ pub enum Command {
         #[arg(long)]
         out: Option<PathBuf>,
     },
+    /// Print the completions of a shell
+    ///
+    /// Example: sted completions bash > /etc/bash_completion.d/sted
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
     /// A command of the study
     #[command(flatten)]
     Study(study::Command),
@@ -218,9 +226,20 @@ impl Cli {
             Command::Status { job, watch, json } => status::run(job, *watch, *json),
             Command::Wacz { job, out } => wacz::run(job, out.as_deref()),
             Command::Why { job, url, json } => why::run(job, url, *json),
+            Command::Completions { shell } => completions(*shell),
             Command::Study(command) => command.run(),
         }
     }
+}
+
+/// Prints the completions of a shell.
+fn completions(shell: clap_complete::Shell) -> Result<Exit, Failure> {
+    let mut text = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), "sted", &mut text);
+    let written = std::io::stdout().lock().write_all(&text);
+    written
+        .map_err(|error| Failure::new(Exit::Disk, format!("cannot write to stdout: {error}")))?;
+    Ok(Exit::Finished)
 }
 
 #[cfg(test)]
@@ -229,7 +248,6 @@ mod tests {
 
     #[test]
     fn command_line_is_consistent() {
-        use clap::CommandFactory;
         Cli::command().debug_assert();
     }
 
