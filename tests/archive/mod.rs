@@ -3,6 +3,7 @@
 
 use crate::util::{Run, root, sted};
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::env;
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -22,11 +23,15 @@ name = "lab"
 burst = "server"
 delay = "0s"
 delay_factor = 0
+crawl_delay_max = "1s"
 address_delay = "0s"
 domain_delay = "0s"
 [store]
 file_bytes_max = "1MiB"
 gzip_level = 1
+sync_period = "100ms"
+[state]
+checkpoint_period = "1s"
 [lab]
 directory = "lab"
 [web]
@@ -79,6 +84,7 @@ impl Job {
         assert!(says.iter().all(|says| run.out.contains(says)), "{says:?}: {run:?}");
         let mut check = python();
         check.arg(root().join("tests/archive/check.py")).arg(self.path("jobs/crawl.wacz"));
+        check.arg(if code == 0 { "whole" } else { "part" });
         let found = Run::of(check.output().expect("python starts"));
         assert_eq!(found.code, Some(0), "{}{}", found.out, found.err);
         let left: Vec<_> = fs::read_dir(self.path("jobs")).expect("a folder").collect();
@@ -157,7 +163,8 @@ fn a_package_has_all_of_a_job_and_replays() {
 #[test]
 fn only_a_crawl_that_has_ended_is_packed() {
     let job = Job(tempfile::tempdir().expect("a folder"));
-    let slow = CRAWL.replace("pages = 300", "pages = 100\nthink_time = \"100ms\"");
+    let slow = CRAWL.replace("pages = 300", "pages = 100");
+    let slow = slow.replace("burst = \"server\"\ndelay = \"0s\"", "burst = 1\ndelay = \"300ms\"");
     fs::write(job.path("crawl.toml"), slow).expect("written");
     let mut crawl = sted(&["crawl", "crawl.toml"])
         .current_dir(job.0.path())
@@ -179,7 +186,14 @@ fn only_a_crawl_that_has_ended_is_packed() {
     assert!(run.code == Some(5) && run.err.contains("was not stopped in order"), "{run:?}");
     let run = job.run(&["crawl", "crawl.toml"]);
     assert_eq!(run.code, Some(0), "{run:?}");
-    assert!(job.packed(0, &[])["captures"].as_u64() > Some(50));
+    let packed = job.packed(0, &[]);
+    assert!(packed["captures"].as_u64() > Some(50), "{packed}");
+    // A page whose line was lost in the kill is listed, too.
+    let log = fs::read_to_string(log).expect("a log");
+    let lines = log.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let pages = lines.filter(|words| words[1] == "200" && words[4] != "P");
+    let pages: BTreeSet<_> = pages.map(|words| words[3].to_owned()).collect();
+    assert_eq!(packed["pages"], pages.len() as u64, "{log}");
 }
 
 /// The blocks of code in the page on reading the archive, each with its language.

@@ -75,6 +75,11 @@ impl<'a> Line<'a> {
         self.annotations.split(',').any(|word| word == annotation)
     }
 
+    /// Returns whether the reply was read back from the archive, not requested.
+    pub(in crate::commands) fn is_read_back(&self) -> bool {
+        self.has("replayed")
+    }
+
     /// Returns when the line was written, in microseconds since 1970.
     pub(in crate::commands) fn written(&self) -> Option<u64> {
         let digits: String = self.time.chars().filter(char::is_ascii_digit).collect();

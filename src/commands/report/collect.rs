@@ -165,7 +165,7 @@ impl Report {
             }
             _ => self.lines.old += 1,
         }
-        if line.has("replayed") {
+        if line.is_read_back() {
             self.lines.replayed += 1;
             if self.known.pages.has(fingerprint(line.url)) {
                 self.lines.logged_twice += 1;

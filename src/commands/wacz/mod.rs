@@ -23,7 +23,7 @@ use crate::store::cdxj;
 use index::Blocks;
 use indicatif::{HumanBytes, HumanCount};
 use package::Package;
-use pages::Pages;
+use pages::{Pages, ReadBack};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -147,6 +147,8 @@ struct Packed {
     unindexed: Vec<String>,
     /// Lines of the index that can't be read.
     illegible: u64,
+    /// Pages that were read back after a restart, and are too many to be listed.
+    read_back: u64,
     /// Parts of the crawl log that are not there, so their pages are not listed.
     log_parts: Vec<String>,
 }
@@ -160,8 +162,11 @@ fn pack(folder: &Path, path: &Path, warcs: &BTreeMap<String, Source>) -> io::Res
             io::copy(&mut File::open(&source.path)?, out).map(|_| ())
         })?;
     }
+    let mut back = ReadBack::find(folder)?;
+    packed.read_back = back.left_out;
     let scratch = path.with_extension("wacz.sort");
-    let indexed = add_index(folder, &scratch, warcs, &mut package, &mut packed);
+    let note = |url: &str, stamp: &str| back.note(url, stamp);
+    let indexed = add_index((folder, &scratch), warcs, &mut package, &mut packed, note);
     if scratch.exists() {
         fs::remove_dir_all(&scratch)?;
     }
@@ -171,7 +176,7 @@ fn pack(folder: &Path, path: &Path, warcs: &BTreeMap<String, Source>) -> io::Res
     let names: Set<String> = warcs.keys().filter(is_indexed).cloned().collect();
     let mut pages = Pages::default();
     let log_bytes = files(folder, &[".log"])?.values().map(|source| source.bytes).sum();
-    package.add("pages/pages.jsonl", log_bytes, |out| pages.write(folder, &names, out))?;
+    package.add("pages/pages.jsonl", log_bytes, |out| pages.write(folder, &names, back, out))?;
     packed.pages = pages.count;
     packed.log_parts = missing_parts(folder)?;
     let date = now.civil().to_seconds();
@@ -190,13 +195,14 @@ fn pack(folder: &Path, path: &Path, warcs: &BTreeMap<String, Source>) -> io::Res
     Ok(packed)
 }
 
-/// Adds the index of all captures in the WARC files of the package.
+/// Adds the index of all captures in the WARC files of the package. Calls `note` with the URL and
+/// the time of each.
 fn add_index(
-    folder: &Path,
-    scratch: &Path,
+    (folder, scratch): (&Path, &Path),
     warcs: &BTreeMap<String, Source>,
     package: &mut Package,
     packed: &mut Packed,
+    mut note: impl FnMut(&str, &str),
 ) -> io::Result<()> {
     let sources = files(&folder.join("index"), &[".cdxj"])?;
     let bytes = sources.values().map(|source| source.bytes).sum();
@@ -217,6 +223,7 @@ fn add_index(
             }
             unindexed.remove(&*entry.file);
             packed.captures += 1;
+            note(&entry.url, entry.stamp);
             blocks.add(line)
         })?;
         list = blocks.end()?;
@@ -254,7 +261,7 @@ fn zip_time(now: UnixTime) -> zip::DateTime {
 
 impl Packed {
     fn is_whole(&self) -> bool {
-        let is_any = self.illegible > 0 || !self.missing.is_empty();
+        let is_any = self.illegible > 0 || self.read_back > 0 || !self.missing.is_empty();
         !is_any && self.unindexed.is_empty() && self.log_parts.is_empty()
     }
 
@@ -293,6 +300,11 @@ impl Packed {
             &format!("not in {}, so its pages are not listed:", folder.display()),
             &mut self.log_parts.iter().cloned(),
         );
+        if self.read_back > 0 {
+            let pages = HumanCount(self.read_back);
+            text +=
+                &format!("{pages} pages that were read back after a restart may not be listed\n");
+        }
         if self.illegible > 0 {
             text += &format!("{} lines of the index can't be read\n", HumanCount(self.illegible));
         }
