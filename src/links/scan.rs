@@ -51,6 +51,10 @@ pub struct Scanner {
     nested: Nested,
 }
 
+/// The number of bytes in which the end of a plain attribute name is searched: two vectors, which
+/// is more than such a name has.
+const NEAR_BYTES: usize = 33;
+
 /// The kind of text at the position of the scanner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
@@ -306,8 +310,11 @@ impl Scanner {
     #[inline(always)]
     fn attribute(&mut self, text: &[u8]) -> Option<usize> {
         let name = self.at;
-        // The common form: a short plain name, an equals sign, quotes.
-        if let Some(equals) = find::any(text, name + 1, b'=', b'>', b' ')
+        // The common form: a short plain name, an equals sign, quotes. Only a few bytes are
+        // searched: names that are not followed by such a byte would each cost a search of the
+        // whole text.
+        let near = &text[..text.len().min(name + NEAR_BYTES)];
+        if let Some(equals) = find::any(near, name + 1, b'=', b'>', b' ')
             && let Some(quote @ (b'"' | b'\'')) = text.get(equals + 1)
             && text[equals] == b'='
             && let Some(key) = tags::plain_key(text, name, equals)

@@ -103,3 +103,20 @@ fn charsets_declared_too_late() {
         assert_eq!(found.charset().map(encoding_rs::Encoding::name), expected, "{fill}");
     }
 }
+
+/// Law: the cost of an attribute does not depend on the length of the text after it. With a search
+/// to the end of the text for each of them, this takes hours.
+#[test]
+fn a_million_attributes_take_linear_time() {
+    for (tag, attribute) in
+        [("<a", "/b"), ("<p", "/b"), ("</p", "/c"), ("<a", "\tb"), ("<a", "/b\"")]
+    {
+        let html = tag.to_owned() + &attribute.repeat(1 << 20) + "><a href=x>";
+        for settings in [Settings::default(), Settings { requisites: true, ..Settings::default() }]
+        {
+            let found = found(&html, &settings, 1 << 16);
+            let links: Vec<_> = found.links().map(|link| link.reference).collect();
+            assert_eq!(links, ["x"], "{tag} {attribute:?}");
+        }
+    }
+}
