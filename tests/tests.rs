@@ -60,6 +60,8 @@ mod short;
 #[cfg(feature = "study")]
 mod sim;
 #[cfg(feature = "study")]
+mod style_sheets;
+#[cfg(feature = "study")]
 mod sweep;
 #[cfg(feature = "study")]
 mod tls_end;
