@@ -81,8 +81,8 @@ fn every_shipped_configuration_runs() {
         let name = entry.expect("an entry").file_name().into_string().expect("a UTF-8 name");
         let path = format!("conf/{name}");
         let conf: Table = read(&path).parse().expect("TOML");
-        if name == "polite.toml" {
-            continue; // it crawls the web
+        if ["polite.toml", "archive-site.toml"].contains(&&*name) {
+            continue; // they crawl the web
         }
         if conf.contains_key("compare") {
             succeeds(&path, "compare", &[0], &[]);
@@ -106,6 +106,25 @@ fn every_shipped_configuration_runs() {
         }
     }
     assert!(crawls >= 3 && others >= 14, "{crawls} crawls and {others} studies ran");
+}
+
+/// The configuration for a site, with the lab in place of the site.
+#[test]
+fn a_site_is_archived_with_its_requisites() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let lab = "\n[lab]\n[web]\npreset = \"quickstart\"\nhosts = 3\npages = 24\nseeds = 1\n";
+    let text = read("conf/archive-site.toml") + lab;
+    let mut conf: Table = text.parse().expect("TOML");
+    let folders = [("job", "directory"), ("lab", "directory")];
+    for (section, key) in folders {
+        let place = folder.path().join(section).to_str().expect("UTF-8").to_owned();
+        section_of(&mut conf, section).expect("a section").insert(key.into(), place.into());
+    }
+    section_of(&mut conf, "limits").expect("a section").insert("time_max".into(), "8s".into());
+    let file = folder.path().join("site.toml");
+    fs::write(&file, conf.to_string()).expect("written");
+    let run = Run::of(sted(&["crawl", file.to_str().expect("UTF-8")]).output().expect("starts"));
+    assert!(run.code.is_some_and(|code| [0, 12, 15].contains(&code)), "{}{}", run.out, run.err);
 }
 
 /// A comparison of the default web, with all optional keys left out.
