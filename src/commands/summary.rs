@@ -25,7 +25,7 @@ use std::time::Duration;
 const TYPES_SHOWN: usize = 8;
 
 /// The causes of [`Counts::cut`], each with what it means and a fix.
-const CAUSES: [(&str, &str); 23] = [
+const CAUSES: [(&str, &str); 24] = [
     ("badLocation", "redirects with an invalid Location: treated as pages"),
     ("baseTooLong", "pages with a base URL of more than 4 KiB: the page's own URL was used"),
     ("chains-loosened", "redirects followed as links, because 8,192 chains were in progress"),
@@ -42,6 +42,7 @@ const CAUSES: [(&str, &str); 23] = [
     ("linksBytesCut", "links dropped: more than 4 MiB of links on a page"),
     ("linksCut", "links dropped from pages with more targets; raise links.links_max"),
     ("surplus", "responses with bytes after their end: check the server's Content-Length"),
+    ("requisite-hops", "requisites too far from their page; raise scope.requisite_hops"),
     ("retries-max", "URLs that failed at every try; raise retries.retries_max"),
     (
         "timeTrunc",

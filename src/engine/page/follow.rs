@@ -16,7 +16,7 @@ use crate::ground::stats::Stage;
 use crate::links::{Directives, Found, Kind};
 use crate::rating;
 use crate::seen;
-use crate::url::scope::{Distance, Reference};
+use crate::url::scope::{Distance, Reference, Rejection};
 use crate::url::{Batch, Fingerprint, Invalid, Limits, UrlRef, canon::Joiner};
 
 /// The fixed cost of joining a link with its base URL, in units of work (see `ledger`), in addition
@@ -234,7 +234,12 @@ impl Engine {
                     let letter = kind.hop() as u8;
                     follow.wanted.push((place, Discovery { letter, hops: 0, depth, requisite }));
                 }
-                Err(why) => self.counts.out_of_scope(why.name()),
+                Err(why) => {
+                    self.counts.out_of_scope(why.name());
+                    if why == Rejection::RequisiteHops {
+                        self.counts.cut_from(why.name(), 1, &fetch.url);
+                    }
+                }
             }
         }
         follow.tested = follow.batch.len();
