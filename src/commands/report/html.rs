@@ -67,8 +67,12 @@ fn write_table(out: &mut dyn Write, report: &Report, table: &Table, top: usize) 
         }
         is_begun = true;
         write!(out, "<tr>")?;
-        for cell in row {
-            write!(out, "<td{}>{}", class(cell), escaped(&text::show(cell)))?;
+        for (column, cell) in table.columns.iter().zip(row) {
+            let shown = match *column {
+                "item" => text::plain(&text::show(cell)),
+                _ => text::show(cell),
+            };
+            write!(out, "<td{}>{}", class(cell), escaped(&shown))?;
         }
         writeln!(out)
     })?;

@@ -66,10 +66,9 @@ fn write_table(
     }
     let heads = table.columns[..columns].iter();
     let heads = heads.map(|head| plain(head)).collect();
-    let is_list = columns == 2;
-    match is_list {
-        true => rows.iter_mut().for_each(|row| row[0] = plain(&row[0])),
-        false => rows.insert(0, heads),
+    match table.columns[0] {
+        "item" => rows.iter_mut().for_each(|row| row[0] = plain(&row[0])),
+        _ => rows.insert(0, heads),
     }
     let widths = widths(&rows, &are_texts);
     writeln!(out, "\n{}", table.title)?;
