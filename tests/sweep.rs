@@ -5,6 +5,8 @@
 //! fresh` seeds that were never run before. After the faults stop, the crawl must complete. Seeds
 //! that failed once stay in [`REGRESSIONS`].
 
+mod sites;
+
 use crate::trials::{asked, each, fresh_seeds};
 use std::cell::RefCell;
 use std::fmt::Write;
@@ -12,7 +14,6 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 use sted::commands::settings;
-use sted::conf::Conf;
 use sted::engine::Engine;
 use sted::engine::ledger::STEP_UNITS;
 use sted::engine::settings::{CHAINS_MAX, Settings};
@@ -25,7 +26,7 @@ use sted::seeds;
 use sted::store::digest::Algorithm;
 use sted::store::log;
 use sted::study::sim::disk::MemoryDisk;
-use sted::study::sim::judge::{Complete, Judge, Laws, Violation};
+use sted::study::sim::judge::{Judge, Laws, Violation};
 use sted::study::sim::settings::{Affected, Away, Core, Faults, Outage};
 use sted::study::sim::{self, World};
 use sted::study::web::{
@@ -434,8 +435,7 @@ fn crawl(draw: &mut Random, seed: u64, web: &sted::study::web::Settings) -> (Set
     let delay_ms = if burst.is_none() { 0 } else { delay_ms };
     let factor = if delay_ms == 0 { 0 } else { draw.pick(&[0, 2, 10]) };
     let (open_max, depth_max) = (draw.pick(&[1, 4, 64]), draw.pick(&[1, 4, 8]));
-    let (robots, warc) = (draw.one_in(2), draw.one_in(2));
-    let buffers_mib = draw.pick(&[2, 64]);
+    let (robots, warc, buffers_mib) = (draw.one_in(2), draw.one_in(2), draw.pick(&[2, 64]));
     let (address_visits_max, domain_visits_max) =
         (draw.pick(&[1, 4, 100]), draw.pick(&[1, 4, 100]));
     let (address_delay_ms, domain_delay_ms) = (draw.pick(&[0, 0, 250]), draw.pick(&[0, 0, 250]));
@@ -461,7 +461,7 @@ fn crawl(draw: &mut Random, seed: u64, web: &sted::study::web::Settings) -> (Set
         depth_max > 1,
         if warc { "warc" } else { "none" },
     );
-    let conf = Conf::parse(&text, "plan").unwrap_or_else(|mistakes| panic!("{mistakes}"));
+    let (tables, conf) = sites::add_tables(seed, web, burst.is_some(), &text);
     let mut engine = settings::engine(&conf, seed.to_le_bytes().repeat(2).try_into().expect("16"));
     let turn_bytes = draw.pick(&[4_000, 16 << 10, 1 << 20, 1 << 20]);
     engine.turn_bytes_max = turn_bytes;
@@ -487,7 +487,7 @@ fn crawl(draw: &mut Random, seed: u64, web: &sted::study::web::Settings) -> (Set
         probation: conf.pipeline.probation.into(),
         held_bytes_max: (buffers_mib << 20) + conf.fetch.body_bytes_max + (1 << 20),
         archive: warc,
-        complete: Complete::Always,
+        complete: sites::complete(&tables),
         address_visits_max,
         domain_visits_max,
         address_delay: Duration::from_millis(address_delay_ms),
@@ -495,6 +495,7 @@ fn crawl(draw: &mut Random, seed: u64, web: &sted::study::web::Settings) -> (Set
         turn_units_max: turn_bytes + STEP_UNITS,
         // Two records of 64 KiB of head, 1 MiB of body and 4 MiB of framing, at 6 units a byte.
         turn_intake_max: turn_bytes + STEP_UNITS + 2 * 6 * ((64 << 10) + (5 << 20)),
+        sites: tables,
     };
     (engine, laws)
 }

@@ -13,6 +13,7 @@ mod pages;
 mod props;
 mod rating;
 mod real;
+mod sites;
 mod trials;
 mod util;
 

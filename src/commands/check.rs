@@ -5,7 +5,7 @@
 //! only opened, not read.
 
 use super::file::shell;
-use super::{ConfFile, Exit, Failure, inputs, study};
+use super::{ConfFile, Exit, Failure, inputs, sites, study};
 use crate::conf::{Conf, HostsFile, Scope};
 use crate::os::input;
 use crate::url::scope::FromSeeds;
@@ -19,18 +19,25 @@ pub(super) const EXITS: &str = "Exit codes:
    2  it is not valid, or a file is missing; stderr has the mistakes
    3  the effective configuration could not be written";
 
-/// Checks the configuration `file` and prints it with the defaults of the keys that it leaves out.
+/// Checks the configuration `file` and prints it with the defaults of the keys that it leaves out,
+/// or, if `urls` is not empty, which settings apply to these.
 ///
 /// # Errors
 /// The file has mistakes, a file that it names can't be opened, or stdout can't be written.
-pub fn run(file: &ConfFile) -> Result<Exit, Failure> {
+pub fn run(file: &ConfFile, urls: &[String], is_json: bool) -> Result<Exit, Failure> {
     let conf = file.load()?;
     refuse_missing_files(&conf, &file.path)?;
+    let mut seeds = Vec::new();
     if !conf.job.seeds.is_empty() || conf.job.seeds_file.is_some() {
-        inputs::warn_of_scope(&conf, &inputs::seeds(&conf)?);
+        seeds = inputs::seeds(&conf)?;
+        inputs::warn_of_scope(&conf, &seeds);
     }
     inputs::warn_of_hosts(&conf);
-    let text = format!("{}\n{}", remarks(&conf, file), conf.render());
+    sites::warn(&conf, &file.path);
+    let text = match urls {
+        [] => format!("{}\n{}", remarks(&conf, file), conf.render()),
+        urls => sites::explain(&conf, &seeds, urls, is_json)?,
+    };
     match io::stdout().lock().write_all(text.as_bytes()) {
         // A reader that has closed stdout has read enough: `sted check x.toml | head`.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Exit::Finished),

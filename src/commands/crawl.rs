@@ -13,7 +13,7 @@ use super::missing::Missing;
 use super::progress::Progress;
 use super::reload::FileReloader;
 use super::summary::Summary;
-use super::{ConfFile, Exit, Failure, admin, inputs, settings, study};
+use super::{ConfFile, Exit, Failure, admin, inputs, settings, sites, study};
 use crate::conf::Conf;
 use crate::engine::contract::StopReason;
 use crate::engine::{Earlier, Engine};
@@ -132,6 +132,7 @@ fn configuration(file: &ConfFile) -> Result<Conf, Failure> {
     }
     let named = path.display().to_string();
     conf.has_all_headers(&named).map_err(|mistakes| Failure::new(Exit::Usage, mistakes))?;
+    sites::warn(&conf, path);
     study::refuse_lab(&conf, path)?;
     refuse_missing_files(&conf, path)?;
     Ok(conf)

@@ -23,6 +23,7 @@ mod reload;
 pub mod report;
 pub mod settings;
 mod show;
+mod sites;
 #[cfg(feature = "control")]
 pub mod status;
 pub mod study;
@@ -82,12 +83,23 @@ pub enum Command {
     /// Check a configuration and print it with all defaults
     ///
     /// Reports all mistakes at once, each with its line and a fix. Otherwise prints the effective
-    /// configuration: every key with its value, as a file that can be used itself. The files that
-    /// the configuration names must exist.
+    /// configuration: every key with its value, as a file that can be used itself. With --url,
+    /// prints instead which settings apply to a URL: its [[site]] table, and whether it is in
+    /// scope. The files that the configuration names must exist.
     ///
     /// Example: sted check conf/polite.toml
     #[command(after_long_help = check::EXITS)]
-    Check(ConfFile),
+    Check {
+        /// The configuration.
+        #[command(flatten)]
+        file: ConfFile,
+        /// Show which settings apply to this URL; may be repeated
+        #[arg(long = "url", value_name = "URL")]
+        urls: Vec<String>,
+        /// Print what applies to the URLs as JSON
+        #[arg(long, requires = "urls")]
+        json: bool,
+    },
     /// Give a command to a running crawl: pause, block, slow, add seeds, stop
     ///
     /// Talks to the crawl through the socket control.sock in its job directory, which only the user
@@ -214,7 +226,7 @@ impl Cli {
     /// The reason why the command failed, with the exit code for it.
     pub fn run(&self) -> Result<Exit, Failure> {
         match &self.command {
-            Command::Check(conf) => check::run(conf),
+            Command::Check { file, urls, json } => check::run(file, urls, *json),
             Command::Audit { jobs, format, out, memory } => {
                 audit::run(jobs, *format, out.as_deref(), memory << 20)
             }

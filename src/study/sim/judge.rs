@@ -27,6 +27,8 @@
 //! | `memory` | buffered replies take no more memory than allowed |
 //! | `order` | the ready server with the best rank goes first, by the policies' formulas |
 //! | `orders` | nothing is requested that a command pauses or blocks, or sooner than it allows |
+//! | `secret` | a header field of a site is in all requests to it, and in no other |
+//! | `pages` | no more pages of a site are answered than its limit allows |
 //! | `turn` | no turn does more work than its budgets, plus the steps already begun |
 //!
 //! A crawl may consist of several processes, one after the other: see [`Judge::restart`]. The
@@ -41,6 +43,7 @@ mod begun;
 mod hops;
 mod laws;
 mod orders;
+mod paces;
 mod traits;
 
 use super::{Observation, View};
@@ -52,8 +55,9 @@ use crate::study::web::{Budget, Manifest, Outcome, Place, Resource, Web};
 use batch::{Batch, Compared};
 use begun::Begun;
 use hops::Hops;
-pub use laws::{Complete, Laws};
+pub use laws::{Complete, Laws, SiteLaw};
 use orders::Orders;
+use paces::Pages;
 use std::collections::VecDeque;
 use std::fmt;
 use std::time::Duration;
@@ -91,9 +95,6 @@ pub struct Judge {
     begun: Begun,
     conns: Map<ConnId, Line>,
     hosts: Map<u32, Watched>,
-    /// Whether every host has an address of its own, so that a connection shows which host it is
-    /// for.
-    has_own_addresses: bool,
     answered: Set<Place>,
     /// Redirects that were answered; they are requested again as hops of redirect chains.
     hops: Hops,
@@ -103,6 +104,7 @@ pub struct Judge {
     /// Whether the crawler's disk is full.
     is_full: bool,
     asked: Map<Place, u32>,
+    pages: Pages,
     process: Process,
     /// The operator's commands.
     orders: Orders,
@@ -199,12 +201,12 @@ impl Judge {
             laws,
             conns: Map::default(),
             hosts: Map::default(),
-            has_own_addresses: web.settings().hosts_per_address <= 1,
             answered: Set::default(),
             hops: Hops::of(web),
             doubtful: Set::default(),
             is_full: false,
             asked: Map::default(),
+            pages: Pages::default(),
             process: Process::default(),
             orders: Orders::of(web),
             broken: Vec::new(),
@@ -227,9 +229,10 @@ impl Judge {
                     line.sent.push_back(at);
                 }
             }
-            Observation::Request { conn, host, place, path, unanswered } => {
+            Observation::Request { conn, host, place, path, unanswered, authorization } => {
                 let named = format!("host {host} {path}");
                 self.judge_line(at, *conn, *host);
+                self.judge_secret(at, *host, authorization, &named);
                 if !self.compares(*conn, *host, *place) {
                     self.judge_request(at, *place, *unanswered, path, &named);
                 }
@@ -299,6 +302,7 @@ impl Judge {
         self.hosts.values_mut().for_each(|watched| watched.attempted = None);
         if end != End::Stopped {
             self.asked.clear();
+            self.pages.restart(archive.map(|(_, after)| after));
         }
         if let Some((before, after)) = archive {
             let lost = before.keys().filter(|place| !after.contains_key(*place));
@@ -415,22 +419,6 @@ impl Judge {
         }
     }
 
-    /// Checks the time between two connection attempts: each counts as a visit, even if it fails.
-    fn judge_attempt(&mut self, at: Instant, host: u32) {
-        if self.laws.burst.is_none() || !self.has_own_addresses {
-            return;
-        }
-        let rest = self.laws.delay.min(self.laws.delay_max);
-        let last = self.hosts.entry(host).or_default().attempted.replace(at);
-        if let Some(kept) = last.map(|last| at.since(last)).filter(|kept| *kept < rest) {
-            self.report(
-                "attempts",
-                at,
-                format!("host {host} {kept:?} after the last, not {rest:?}"),
-            );
-        }
-    }
-
     fn judge_request(
         &mut self,
         at: Instant,
@@ -466,10 +454,11 @@ impl Judge {
     /// Checks the rests between the end of a visit and the sending of the next visit's first
     /// request. Which requests form a visit is known only if each visit has one request.
     fn judge_rest(&mut self, at: Instant, conn: ConnId, host: u32, named: &str) {
+        let pace = self.pace(host);
         let line = self.conns.entry(conn).or_default();
         let sent = line.sent.pop_front().unwrap_or(at);
         let opened = Some(line.asked).filter(|_| !line.has_served);
-        let began = if line.has_served { sent } else { self.laws.began(line, sent) };
+        let began = if line.has_served { sent } else { pace.began(line, sent) };
         line.has_served = true;
         let watched = self.hosts.entry(host).or_default();
         let kept = sent.since(watched.ended);
@@ -479,11 +468,11 @@ impl Judge {
         }
         if let Some(born) = self.process.killed.filter(|_| watched.process < self.process.number) {
             let since = sent.since(born);
-            let rest = self.laws.longest_rest();
+            let rest = pace.longest_rest();
             let how = || ("restart", format!("{named} {since:?} after a crash, not {rest:?}"));
             owed = owed.or_else(|| (watched.requests > 0 && since < rest).then(how));
         }
-        if let Some(burst) = self.laws.burst {
+        if let Some(burst) = pace.burst {
             let groups = self.traits.get(host as usize).map_or(&[][..], |traits| &traits.groups);
             if burst == 1 {
                 // A connection opened for a visit that was then not needed serves a later visit,
@@ -498,20 +487,20 @@ impl Judge {
                 }
             }
             if burst == 1 && watched.requests > 0 {
-                let rest = self.laws.rest(watched.ended.since(watched.began));
+                let rest = pace.rest(watched.ended.since(watched.began));
                 let is_short = kept < rest;
                 let how = || ("rest", format!("{named} after {kept:?} of {rest:?}"));
                 owed = owed.or_else(|| is_short.then(how));
             }
             // A token bucket of two bursts: one visit may end and the next begin within little
             // time.
-            let ahead = self.laws.delay.saturating_mul(2 * burst);
+            let ahead = pace.delay.saturating_mul(2 * burst);
             if watched.paced > sent + ahead {
                 let early = watched.paced.since(sent + ahead);
                 owed = owed.or(Some(("pace", format!("{named} is {early:?} early"))));
             }
         }
-        watched.paced = watched.paced.max(sent) + self.laws.delay;
+        watched.paced = watched.paced.max(sent) + pace.delay;
         watched.began = began;
         watched.requests += 1;
         watched.process = self.process.number;
@@ -549,7 +538,9 @@ impl Judge {
         if whole && !is_plea && !compares {
             let doubts = self.is_full || is_deep && muddles && !self.answered.contains(&place);
             let known = if doubts { &mut self.doubtful } else { &mut self.answered };
-            known.insert(place);
+            if known.insert(place) && !doubts {
+                self.judge_pages(at, place, status);
+            }
             self.hops.answered(place, doubts);
         } else if (300..400).contains(&status) && !compares {
             // The head says where a redirect leads, so a truncated body need not be requested

@@ -46,6 +46,8 @@ pub enum Observation {
         /// The number of requests before this one on the connection whose replies haven't wholly
         /// arrived.
         unanswered: u32,
+        /// The value of the field Authorization; empty if there is none.
+        authorization: Box<str>,
     },
     /// A reply, or as much of it as there is, has arrived at the crawler.
     Reply {

@@ -13,13 +13,15 @@ pub(super) struct Request<'a> {
     /// The host's name, without its port.
     pub(super) host: &'a str,
     pub(super) accept_encoding: &'a str,
+    /// The value of the field Authorization; empty if there is none.
+    pub(super) authorization: &'a str,
 }
 
 /// Parses the request at the front of `bytes`; returns it with its length, `None` if it is
 /// incomplete. A malformed head becomes a request for the empty path.
 pub(super) fn parse(bytes: &[u8]) -> Option<(Request<'_>, usize)> {
     let end = memmem::find(bytes, b"\r\n\r\n")? + 4;
-    let mut request = Request { path: "", host: "", accept_encoding: "" };
+    let mut request = Request { path: "", host: "", accept_encoding: "", authorization: "" };
     let head = std::str::from_utf8(&bytes[..end - 2]).unwrap_or("");
     let mut lines = Lines(head);
     if let Some(line) = lines.next()
@@ -34,6 +36,8 @@ pub(super) fn parse(bytes: &[u8]) -> Option<(Request<'_>, usize)> {
             request.host = &authority[..name];
         } else if let Some(list) = line.strip_prefix("Accept-Encoding: ") {
             request.accept_encoding = list;
+        } else if let Some(value) = line.strip_prefix("Authorization: ") {
+            request.authorization = value;
         }
     }
     Some((request, end))

@@ -171,8 +171,8 @@ impl Server {
         let place = hosts.web.place(number, request.path);
         let (conn, host, unanswered) = (self.conn, number, self.unanswered());
         scene.show(|| {
-            let path = request.path.into();
-            Observation::Request { conn, host, place, path, unanswered }
+            let (path, authorization) = (request.path.into(), request.authorization.into());
+            Observation::Request { conn, host, place, path, unanswered, authorization }
         });
         let play = place.and_then(|place| hosts.play(place));
         let traits = &hosts.at(number).host;

@@ -65,7 +65,7 @@ impl Judge {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::study::sim::Observation;
     use crate::study::sim::judge::{Complete, Laws};
@@ -160,7 +160,17 @@ mod tests {
         judge.observe(at, &Observation::Sent { conn });
         for (unanswered, place) in (0..).zip(asked) {
             let (place, path) = (Some(*place), "/".into());
-            judge.observe(at, &Observation::Request { conn, host, place, path, unanswered });
+            judge.observe(
+                at,
+                &Observation::Request {
+                    conn,
+                    host,
+                    place,
+                    path,
+                    unanswered,
+                    authorization: "".into(),
+                },
+            );
         }
         for place in replies {
             let (place, status, whole) = (Some(*place), 200, true);
@@ -170,7 +180,7 @@ mod tests {
     }
 
     /// One server of an address at a time.
-    fn laws() -> Laws {
+    pub(in crate::study::sim::judge) fn laws() -> Laws {
         Laws {
             connections_max: 8,
             depth_max: 8,
@@ -190,6 +200,7 @@ mod tests {
             domain_delay: Duration::ZERO,
             turn_units_max: 0,
             turn_intake_max: 0,
+            sites: Vec::new(),
         }
     }
 }

@@ -1,8 +1,6 @@
 //! What a crawl has promised to keep, in the judge's own numbers, and the rests that follow from
 //! it. A visit is a series of requests to one server, after which it gets a rest.
 
-use super::Line;
-use crate::ground::time::Instant;
 use std::time::Duration;
 
 /// The limits that a crawl has promised to keep.
@@ -49,6 +47,27 @@ pub struct Laws {
     /// The most units of work on incoming bytes in a turn, records of the archive included. A unit
     /// is about the cost of scanning one byte of a page.
     pub turn_intake_max: usize,
+    /// What differs between sites.
+    pub sites: Vec<SiteLaw>,
+}
+
+/// What the crawl has promised for a site.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SiteLaw {
+    /// The host, or the domain with all hosts below it.
+    pub name: String,
+    /// Whether the name is that of a domain.
+    pub is_domain: bool,
+    /// The most requests of one visit, if it differs from that of the crawl.
+    pub burst: Option<u32>,
+    /// The rest due for each request of a visit, if it differs.
+    pub delay: Option<Duration>,
+    /// The rest as a multiple of the visit's duration, in thousandths, if it differs.
+    pub delay_factor_milli: Option<u32>,
+    /// The most pages of the site.
+    pub pages_max: Option<usize>,
+    /// The value of the field Authorization that requests to the site have. No other may have it.
+    pub authorization: Option<String>,
 }
 
 /// When a finished crawl must have every page that can be reached from the web's own seeds.
@@ -60,35 +79,4 @@ pub enum Complete {
     Unless,
     /// Never: the crawl begins elsewhere, or doesn't follow all links.
     Never,
-}
-
-impl Laws {
-    /// Returns the rest due after a visit of one request that took `length`.
-    pub(super) fn rest(&self, length: Duration) -> Duration {
-        let by_length = length.saturating_mul(self.delay_factor_milli) / 1_000;
-        self.delay.max(by_length).min(self.delay_max)
-    }
-
-    /// Returns when the visit began whose first request on this connection was sent at `sent`. An
-    /// established connection without requests is no load on the server, so the visit begins with
-    /// the request. But if the connection was idle for as long as the delay due for opening it,
-    /// opening it was a visit by itself (a paused crawl opens connections that it then does not
-    /// use).
-    pub(super) fn began(&self, line: &Line, sent: Instant) -> Instant {
-        let Some(stood) = line.stood else { return line.asked };
-        let idle = sent.since(stood);
-        if idle >= self.rest(stood.since(line.asked)) && idle > Duration::ZERO {
-            return sent;
-        }
-        line.asked + idle
-    }
-
-    /// Returns the longest rest that can be due to a server that has not asked for one itself.
-    pub(super) fn longest_rest(&self) -> Duration {
-        match (self.burst, self.delay_factor_milli) {
-            (None, _) => Duration::ZERO,
-            (Some(_), 0) => self.delay.min(self.delay_max),
-            (Some(_), _) => self.delay_max,
-        }
-    }
 }

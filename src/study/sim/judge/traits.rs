@@ -1,6 +1,7 @@
 //! What the judge knows of each host beforehand: its groups, its limits and its behaviour.
 
 use super::Laws;
+use super::paces::Pace;
 use crate::study::web::{Robots, Web};
 use crate::url::domain;
 use std::net::Ipv4Addr;
@@ -17,6 +18,10 @@ pub(super) struct Traits {
     pub(super) requests: u32,
     /// Whether the host mixes up replies to pipelined requests.
     pub(super) muddles: bool,
+    /// Whether no other host has its address, so that a connection shows which host it is for.
+    pub(super) is_alone: bool,
+    /// The rests and limits of the host's site.
+    pub(super) pace: Pace,
 }
 
 /// Servers that share a cap on simultaneous visits.
@@ -29,9 +34,11 @@ pub(super) enum Group {
 impl Traits {
     pub(super) fn of(web: &Web, number: u32, laws: &Laws) -> Self {
         let host = web.host(number);
+        let pace = Pace::of(&host.name, laws);
+        let is_alone = web.settings().hosts_per_address <= 1;
         if host.hostile.is_some() {
             let (requests, muddles) = (host.requests_max, host.muddle.is_some());
-            return Self { requests, muddles, ..Self::default() };
+            return Self { requests, muddles, is_alone, pace, ..Self::default() };
         }
         let asks = laws.robots && host.robots == Robots::Delay;
         let domain = domain::registrable(&host.name).into();
@@ -40,6 +47,8 @@ impl Traits {
             crawl_delay: asks.then_some(web.settings().crawl_delay),
             requests: host.requests_max,
             muddles: host.muddle.is_some(),
+            is_alone,
+            pace,
         }
     }
 }
