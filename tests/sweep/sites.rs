@@ -1,11 +1,17 @@
 //! Draws tables `[[site]]` for a simulated crawl, from a stream of their own: seeds that failed
 //! once stay the same.
 
+use super::{Plan, run_plan};
+use std::sync::Arc;
 use std::time::Duration;
 use sted::conf::Conf;
+use sted::frontier::Burst;
+use sted::frontier::scheduler::SitePace;
 use sted::ground::random::Random;
 use sted::study::sim::judge::{Complete, SiteLaw};
+use sted::study::sim::settings::Faults;
 use sted::study::web::{Ports, Settings, Web};
+use sted::url::site::{Matcher, Sites};
 
 /// Returns the tables of a third of the seeds: of some hosts, and of all hosts together. Without a
 /// pace of the crawl they set none.
@@ -73,5 +79,66 @@ pub fn complete(tables: &[SiteLaw]) -> Complete {
     match tables.iter().any(|table| table.pages_max.is_some()) {
         true => Complete::Unless,
         false => Complete::Always,
+    }
+}
+
+/// A crawl of few hosts, of which one has a longer delay, and another one a secret and a limit on
+/// pages.
+fn with_tables() -> Plan {
+    let mut plan = Plan::of(1);
+    let delay = Duration::from_millis(300);
+    (plan.web.hosts, plan.web.seeds, plan.web.pages) = (6, 6, 90);
+    (plan.web.hosts_per_address, plan.web.muddled) = (1, 0.0);
+    plan.web.hostile.clear();
+    plan.world.faults = Faults::default();
+    plan.world.outages.clear();
+    let web = Web::new(plan.web.clone(), Ports::default());
+    let names = [0, 1].map(|host| web.host(host).name);
+    let matchers = names.clone().map(|name| Matcher::host(&name).expect("a host"));
+    let index = Arc::new(Sites::new(&matchers));
+    let scheduler = &mut plan.engine.frontier.scheduler;
+    (scheduler.burst, scheduler.delay) = (Burst::Requests(1), delay);
+    scheduler.sites = Arc::clone(&index);
+    scheduler.paces = vec![SitePace::default(); 2];
+    scheduler.paces[0].delay = Some(7 * delay);
+    let secret = "Bearer x".to_owned();
+    plan.engine.sites.index = index;
+    plan.engine.sites.fields = vec![vec![], vec![("Authorization".to_owned(), secret.clone())]];
+    plan.engine.sites.pages_max = vec![None, Some(Some(3))];
+    (plan.laws.burst, plan.laws.delay, plan.laws.complete) = (Some(1), delay, Complete::Unless);
+    let [slow, own] = names;
+    plan.laws.sites = vec![
+        SiteLaw { name: slow, delay: Some(7 * delay), ..SiteLaw::default() },
+        SiteLaw {
+            name: own,
+            pages_max: Some(3),
+            authorization: Some(secret),
+            ..SiteLaw::default()
+        },
+    ];
+    plan
+}
+
+/// Sabotage: a crawl that ignores the delay of a site, sends its secret elsewhere, or fetches one
+/// page more, breaks a law.
+#[test]
+fn a_crawl_that_ignores_its_tables_breaks_a_law() {
+    type Change = fn(&mut Plan);
+    let verdict = |change: Change| {
+        let mut plan = with_tables();
+        change(&mut plan);
+        run_plan(plan, false).verdict
+    };
+    assert_eq!(verdict(|_| {}), Ok(()));
+    let sabotages: [(&str, Change); 4] = [
+        ("rest", |plan| plan.engine.frontier.scheduler.paces[0] = SitePace::default()),
+        ("secret", |plan| plan.engine.sites.fields.swap(0, 1)),
+        ("secret", |plan| plan.engine.sites.fields.clear()),
+        ("pages", |plan| plan.engine.sites.pages_max[1] = Some(Some(4))),
+    ];
+    for (law, sabotage) in sabotages {
+        let verdict = verdict(sabotage);
+        let is_noticed = |how: &String| how.contains(&format!("law `{law}` broken"));
+        assert!(verdict.as_ref().is_err_and(is_noticed), "{law}: {verdict:?}");
     }
 }
