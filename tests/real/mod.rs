@@ -8,6 +8,7 @@
 
 mod access;
 mod crawl;
+mod looks;
 mod process;
 mod relay;
 mod servers;
