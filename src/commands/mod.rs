@@ -4,6 +4,7 @@
 //! stderr, one line for each fault. Results go to stdout, everything else to stderr.
 
 #![expect(clippy::disallowed_methods, reason = "commands open the files their arguments name")]
+#![allow(rustdoc::bare_urls, reason = "the comments are help texts: no markup")]
 
 mod admin;
 pub mod audit;
@@ -84,8 +85,8 @@ pub enum Command {
     ///
     /// Reports all mistakes at once, each with its line and a fix. Otherwise prints the effective
     /// configuration: every key with its value, as a file that can be used itself. With --url,
-    /// prints instead which settings apply to a URL: its [[site]] table, and whether it is in
-    /// scope. The files that the configuration names must exist.
+    /// prints instead which settings apply to a URL, from which lines, and whether it is in scope.
+    /// The files that the configuration names must exist.
     ///
     /// Example: sted check conf/polite.toml
     #[command(after_long_help = check::EXITS)]

@@ -177,6 +177,7 @@ impl Judge {
             if self.answered.remove(&place) {
                 self.doubtful.insert(place);
                 self.hops.doubted(place);
+                self.uncount_page(place);
             }
         }
     }

@@ -131,6 +131,14 @@ impl Judge {
             self.report("pages", at, how);
         }
     }
+
+    /// Takes back that a page counted for its site: its reply may have been discarded.
+    pub(super) fn uncount_page(&mut self, place: Place) {
+        if let Some(pages) = self.pace(place.host).site.and_then(|site| self.pages.0.get_mut(&site))
+        {
+            pages.remove(&place);
+        }
+    }
 }
 
 #[cfg(test)]
