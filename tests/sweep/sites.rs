@@ -8,6 +8,7 @@ use sted::conf::Conf;
 use sted::frontier::Burst;
 use sted::frontier::scheduler::SitePace;
 use sted::ground::random::Random;
+use sted::store::Format;
 use sted::study::sim::judge::{Complete, SiteLaw};
 use sted::study::sim::settings::Faults;
 use sted::study::web::{Ports, Settings, Web};
@@ -92,6 +93,9 @@ fn with_tables() -> Plan {
     plan.web.hostile.clear();
     plan.world.faults = Faults::default();
     plan.world.outages.clear();
+    // The archive shows which pages were kept.
+    plan.engine.store.format = Format::Warc;
+    plan.laws.archive = true;
     let web = Web::new(plan.web.clone(), Ports::default());
     let names = [0, 1].map(|host| web.host(host).name);
     let matchers = names.clone().map(|name| Matcher::host(&name).expect("a host"));

@@ -343,6 +343,7 @@ impl Judge {
         if let Some((place, count)) = twice.min() {
             self.report("records", at, format!("{count} captures of {place:?}"));
         }
+        captures.keys().for_each(|place| self.confirm_page(at, *place));
         let missing = self.answered.iter().filter(|place| !captures.contains_key(*place));
         if let Some(first) = missing.clone().min() {
             let how = format!("{} pages have no capture, {first:?} first", missing.count());

@@ -177,13 +177,14 @@ impl Judge {
             if self.answered.remove(&place) {
                 self.doubtful.insert(place);
                 self.hops.doubted(place);
-                self.uncount_page(place);
+                self.doubt_page(place);
             }
         }
     }
 
     /// Checks the capture under the URL of `place`; `is_own` says whether its body is that page's.
     pub fn check_capture(&mut self, at: Instant, place: Place, is_own: bool) {
+        self.confirm_page(at, place);
         if !is_own {
             self.report("filed", at, format!("{place:?} has another page's body"));
         }

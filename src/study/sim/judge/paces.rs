@@ -70,15 +70,21 @@ impl Pace {
     }
 }
 
-/// The pages that were answered, by site.
+/// The pages that count for sites.
 #[derive(Debug, Default)]
-pub(super) struct Pages(Map<usize, Set<Place>>);
+pub(super) struct Pages {
+    /// The pages that were answered, by site.
+    counted: Map<usize, Set<Place>>,
+    /// Pages that were answered, but whose replies may have been discarded. They count if they are
+    /// in the archive.
+    doubtful: Set<Place>,
+}
 
 impl Pages {
     /// Forgets what a new process doesn't know: pages that are not in the archive, or all if there
     /// is none.
     pub(super) fn restart(&mut self, archive: Option<&Captures>) {
-        for pages in self.0.values_mut() {
+        for pages in self.counted.values_mut() {
             pages.retain(|place| archive.is_some_and(|known| known.contains_key(place)));
         }
     }
@@ -125,7 +131,7 @@ impl Judge {
         if (300..400).contains(&status) {
             return;
         }
-        let pages = self.pages.0.entry(site).or_default();
+        let pages = self.pages.counted.entry(site).or_default();
         if pages.insert(place) && pages.len() > most {
             let how = format!("{place:?} is page {} of {most}", pages.len());
             self.report("pages", at, how);
@@ -133,10 +139,18 @@ impl Judge {
     }
 
     /// Takes back that a page counted for its site: its reply may have been discarded.
-    pub(super) fn uncount_page(&mut self, place: Place) {
-        if let Some(pages) = self.pace(place.host).site.and_then(|site| self.pages.0.get_mut(&site))
-        {
-            pages.remove(&place);
+    pub(super) fn doubt_page(&mut self, place: Place) {
+        let site = self.pace(place.host).site;
+        let pages = site.and_then(|site| self.pages.counted.get_mut(&site));
+        if pages.is_some_and(|pages| pages.remove(&place)) {
+            self.pages.doubtful.insert(place);
+        }
+    }
+
+    /// Counts a page whose reply was not discarded after all: it is in the archive.
+    pub(super) fn confirm_page(&mut self, at: Instant, place: Place) {
+        if self.pages.doubtful.remove(&place) {
+            self.judge_pages(at, place, 200);
         }
     }
 }
