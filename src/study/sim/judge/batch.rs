@@ -29,8 +29,8 @@ use crate::study::web::Place;
 pub(super) struct Compared {
     /// The number of batches that needed one comparison.
     surely: u32,
-    /// The number of batches with equal neighbours: each was compared twice, or given up after one
-    /// comparison.
+    /// The number of batches that may have been given up: those with equal neighbours after one of
+    /// two comparisons, those of a full disk before the first.
     perhaps: u32,
 }
 
@@ -44,7 +44,8 @@ impl Compared {
     }
 
     fn add(&mut self, batch: &Batch) {
-        *if batch.has_equal { &mut self.perhaps } else { &mut self.surely } += 1;
+        let is_given_up = batch.has_equal || batch.was_full;
+        *if is_given_up { &mut self.perhaps } else { &mut self.surely } += 1;
     }
 }
 
