@@ -539,8 +539,10 @@ impl Judge {
         if whole && !is_plea && !compares {
             let doubts = self.is_full || is_deep && muddles && !self.answered.contains(&place);
             let known = if doubts { &mut self.doubtful } else { &mut self.answered };
-            if known.insert(place) && !doubts {
-                self.judge_pages(at, place, status);
+            match known.insert(place) {
+                true if doubts => self.pages.doubt(place, status),
+                true => self.judge_pages(at, place, status),
+                false => {}
             }
             self.hops.answered(place, doubts);
         } else if (300..400).contains(&status) && !compares {

@@ -81,6 +81,13 @@ pub(super) struct Pages {
 }
 
 impl Pages {
+    /// Notes a page that counts if it is in the archive. A redirect is none.
+    pub(super) fn doubt(&mut self, place: Place, status: u16) {
+        if !(300..400).contains(&status) {
+            self.doubtful.insert(place);
+        }
+    }
+
     /// Forgets what a new process doesn't know: pages that are not in the archive, or all if there
     /// is none.
     pub(super) fn restart(&mut self, archive: Option<&Captures>) {
