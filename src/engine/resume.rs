@@ -209,7 +209,12 @@ impl Engine {
                 let server = take.varint()?.checked_sub(1).map(usize::try_from);
                 let server = server.transpose().map_err(|_| Flaw::Senseless)?;
                 let server = server.map(ServerId::from_index);
-                self.archive.replays_mut().0.add((key, url), kept, server, None);
+                let mut accounts = Vec::new();
+                while !take.is_empty() {
+                    accounts.push(take.u64()?);
+                }
+                let seat = self.admission.budgets_mut().owe_again(&accounts);
+                self.archive.replays_mut().0.add((key, url), kept, server, seat);
             }
             checkpoint::RATING => self.admission.rating_mut().decode(frame.payload)?,
             checkpoint::GIVEN_UP => self.backlog.given_up_mut().restore_mark(frame.payload)?,

@@ -67,7 +67,8 @@ pub(in crate::engine) struct Seat {
     is_owed: bool,
 }
 
-type Accounts = SmallVec<[Rc<Account>; 2]>;
+/// Accounts with their keys.
+type Accounts = SmallVec<[(u64, Rc<Account>); 2]>;
 
 /// Whether a URL may be requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,8 +86,13 @@ impl Seat {
         (!seat.accounts.is_empty()).then_some(seat)
     }
 
+    /// Returns the keys of the accounts that it takes a part of.
+    pub(in crate::engine) fn keys(&self) -> impl Iterator<Item = u64> {
+        self.accounts.iter().map(|(key, _)| *key)
+    }
+
     fn change(&self, by: i64) {
-        for account in &self.accounts {
+        for (_, account) in &self.accounts {
             let place = if self.is_owed { &account.owed } else { &account.asked };
             place.set(place.get().saturating_add_signed(by));
         }
@@ -149,8 +155,12 @@ impl Budgets {
         if !self.is_any() {
             return Accounts::new();
         }
-        let keys = self.limits_of(url);
-        keys.iter().map(|(key, ..)| Rc::clone(self.accounts.entry(*key).or_default())).collect()
+        let limits = self.limits_of(url);
+        self.accounts_with(limits.iter().map(|(key, ..)| *key))
+    }
+
+    fn accounts_with(&mut self, keys: impl Iterator<Item = u64>) -> Accounts {
+        keys.map(|key| (key, Rc::clone(self.accounts.entry(key).or_default()))).collect()
     }
 
     fn room(&self, url: UrlRef<'_>) -> Room {
@@ -190,9 +200,14 @@ impl Budgets {
         Seat::new(self.accounts_of(url), true)
     }
 
+    /// Takes a part of the budgets for a capture that a checkpoint lists with these keys.
+    pub(in crate::engine) fn owe_again(&mut self, keys: &[u64]) -> Option<Seat> {
+        Seat::new(self.accounts_with(keys.iter().copied()), true)
+    }
+
     /// Counts a page.
     pub(in crate::engine) fn count(&mut self, url: UrlRef<'_>) {
-        for account in self.accounts_of(url) {
+        for (_, account) in self.accounts_of(url) {
             account.pages.set(account.pages.get() + 1);
         }
     }
@@ -333,8 +348,12 @@ mod tests {
         assert_eq!(all.room(b.view()), Room::Free, "another server, one page of the domain left");
         let owed = all.owe(b.view());
         assert_eq!(all.room(b.view()), Room::Full(PagesLimit::Domain), "a capture is a page");
+        let keys: Vec<u64> = owed.as_ref().map_or_else(Vec::new, |seat| seat.keys().collect());
         drop(owed);
         assert_eq!(all.room(b.view()), Room::Free);
+        let again = all.owe_again(&keys);
+        assert_eq!(all.room(b.view()), Room::Full(PagesLimit::Domain), "of a checkpoint");
+        drop(again);
         assert_eq!(all.refuse(a.view(), PagesLimit::Server), (1, "http://a.test".to_owned()));
     }
 

@@ -140,16 +140,17 @@ impl Replays {
 
     /// Appends all captures that are left to `out`, each as a frame.
     pub(in crate::engine) fn encode(&self, out: &mut Vec<u8>) {
-        let claimed = self.claimed().map(|it| (it.prints, &it.kept, Some(it.server)));
+        let claimed = self.claimed().map(|it| (it.prints, &it.kept, Some(it.server), &it.seat));
         let unclaimed = self.unclaimed.iter().flat_map(|(key, unclaimed)| {
-            unclaimed.iter().map(|it| ((Fingerprint(*key), it.url), &it.kept, it.server))
+            unclaimed.iter().map(|it| ((Fingerprint(*key), it.url), &it.kept, it.server, &it.seat))
         });
-        for ((key, url), kept, server) in claimed.chain(unclaimed) {
+        for ((key, url), kept, server, seat) in claimed.chain(unclaimed) {
             frame::push_with(KEPT, out, |out| {
                 out.put_u64(key.0);
                 out.put_u64(url.0);
                 kept.encode(out);
                 out.put_varint(server.map_or(0, |server| u64::from(server.0) + 1));
+                seat.iter().flat_map(Seat::keys).for_each(|key| out.put_u64(key));
             });
         }
     }

@@ -19,9 +19,11 @@
 //!   7  a revival in progress           see engine::backlog::given_up
 //!   10 the same of paused URLs
 //!   6  what was learnt of qualities    see rating::inlinks, rating::opic
+//!   11 pages counted for limits        see engine::admission::budgets
 //!   9  a redirect that joined the scope   see engine::admission
 //!   4  a capture not yet read back     key u64, hash of its URL u64, its place in the archive,
-//!      and the number of its server plus one, 0 if that is not known
+//!      the number of its server plus one, 0 if that is not known, and the keys u64 of the limits
+//!      on pages that it counts for
 //!   8  a link to a target that a redirect chain requests   key u64, see engine::admission
 //!   16 to 31  servers and their queues, see frontier
 //!   5  a server's side table           see engine::site
