@@ -61,7 +61,6 @@ impl Engine {
         self.backlog.set_politeness(&settings.frontier.scheduler);
         self.wire.set_timeouts(&settings.connections);
         self.visits.set_retries(&settings.retries);
-        self.pages.set_links(&settings.links);
         self.shutdown.set_limits(settings, self.turn.elapsed(), now);
         if let Some(checkpoints) = &mut self.checkpoints {
             checkpoints.set_period(settings.state.period, now.at);

@@ -225,7 +225,7 @@ pub struct Identity {
     pub codings: Vec<http::coding::Coding>,
 }
 
-/// Limits of the crawl, at most of which it ends; `None` is no limit.
+/// Limits of the crawl. Most of them end it; `None` is no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
     /// The maximum number of pages.

@@ -53,7 +53,7 @@ const WITH_BACKGROUND: [&[u8]; 8] =
 const SVG_RESOURCES: [&[u8]; 4] = [b"image", b"use", b"feimage", b"script"];
 
 /// The maximum length of an `srcdoc` attribute, in bytes.
-const SRCDOC_BYTES_MAX: usize = 1 << 20;
+const SRCDOC_BYTES_MAX: usize = 256 << 10;
 
 const fn set(attributes: &[Attribute]) -> u32 {
     let (mut set, mut index) = (0, 0);
@@ -98,9 +98,9 @@ impl<'a> ParsedTag<'a> {
         let Some(base) = self.value(found, Attribute::Codebase) else { return };
         let Some(data) = self.value(found, Attribute::Data) else { return };
         let (base, data) = (base.trim_ascii(), data.trim_ascii());
-        let has_scheme = is_foreign(data) || data.split(|byte| *byte == b'/').next() == Some(b"");
+        let is_absolute = is_foreign(data) || data.starts_with(b"/");
         let is_web = data.get(..4).is_some_and(|start| start.eq_ignore_ascii_case(b"http"));
-        if base.is_empty() || data.is_empty() || has_scheme || is_web && data.contains(&b':') {
+        if base.is_empty() || data.is_empty() || is_absolute || is_web && data.contains(&b':') {
             return;
         }
         let folder = base.iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1);

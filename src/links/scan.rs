@@ -121,10 +121,12 @@ impl Scanner {
     }
 
     /// Changes the settings, from the next tag on.
-    pub fn set_settings(&mut self, settings: Settings) {
-        self.watched = tags::watched(&settings);
-        self.settings = settings;
-        self.update_reads_all();
+    pub fn set_settings(&mut self, settings: &Settings) {
+        if self.settings != *settings {
+            self.watched = tags::watched(settings);
+            self.settings.clone_from(settings);
+            self.update_reads_all();
+        }
     }
 
     fn update_reads_all(&mut self) {
@@ -170,9 +172,9 @@ impl Scanner {
         let mut budget = budget_bytes.max(1);
         loop {
             budget = budget.saturating_sub(self.scan_srcdoc(budget, found));
-            let start = self.at;
+            let (start, nested) = (self.at, self.nested.bytes);
             self.scan_page(text, start.saturating_add(budget).min(text.len()), found);
-            budget = budget.saturating_sub(self.at - start);
+            budget = budget.saturating_sub(self.at - start + self.nested.bytes - nested);
             if self.nested.document.is_none() && self.at >= text.len() {
                 return Progress::Done;
             }
@@ -182,8 +184,8 @@ impl Scanner {
         }
     }
 
-    /// Returns the number of bytes scanned in `srcdoc` attributes since the last call. They are
-    /// no part of [`Scanner::position`].
+    /// Returns the number of bytes decoded and scanned in `srcdoc` attributes since the last call.
+    /// They are no part of [`Scanner::position`].
     pub fn take_nested(&mut self) -> usize {
         std::mem::take(&mut self.nested.bytes)
     }

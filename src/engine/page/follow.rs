@@ -221,7 +221,7 @@ impl Engine {
         let is_page = from.requisite == 0 || scope.check(page, from.depth.into()).is_ok();
         let loads = self.settings.links_of(&fetch.url, from.requisite > 0).requisites;
         let follow = &mut self.pages.worker.follow;
-        let mut listed = "";
+        let (mut listed, mut far) = ("", 0);
         for place in follow.tested..follow.batch.len() {
             let (url, kind) = (follow.batch.get(place), follow.kinds[place]);
             let reference = match kind {
@@ -236,13 +236,14 @@ impl Engine {
                 }
                 Err(why) => {
                     self.counts.out_of_scope(why.name());
-                    if why == Rejection::RequisiteHops {
-                        self.counts.cut_from(why.name(), 1, &fetch.url);
-                    }
+                    far += u64::from(why == Rejection::RequisiteHops);
                 }
             }
         }
         follow.tested = follow.batch.len();
+        if far > 0 {
+            self.counts.cut_from(Rejection::RequisiteHops.name(), far, &fetch.url);
+        }
     }
 
     /// Counts the page's links for the qualities of their targets.

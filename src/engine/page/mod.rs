@@ -53,11 +53,6 @@ impl Pages {
         Self { queue: VecDeque::new(), bytes: 0, worker: PageWorker::new(settings) }
     }
 
-    /// Changes which references are found, from the next tag on.
-    pub(super) fn set_links(&mut self, settings: &crate::links::Settings) {
-        self.worker.scanner.set_settings(settings.clone());
-    }
-
     /// Returns the URLs of the pages that wait, in order of arrival.
     pub(super) fn urls(&self) -> impl Iterator<Item = &str> {
         self.queue.iter().map(|page| &*page.fetch.url)

@@ -109,11 +109,9 @@ impl Engine {
         match &self.pages.worker.stage {
             Step::Begin => {
                 let page = &self.pages.queue[0];
-                if self.settings.sites.has_requisites() {
-                    let is_requisite = page.fetch.item.distance().requisite > 0;
-                    let links = self.settings.links_of(&page.fetch.url, is_requisite);
-                    self.pages.worker.scanner.set_settings(links.into_owned());
-                }
+                let is_requisite = page.fetch.item.distance().requisite > 0;
+                let links = self.settings.links_of(&page.fetch.url, is_requisite);
+                self.pages.worker.scanner.set_settings(&links);
                 self.pages.worker.begin(page);
             }
             Step::Decode => self.decode_some(),
@@ -190,10 +188,11 @@ impl Engine {
         self.turn.meter_mut().stay(Stage::Links, 0);
         let before = worker.scanner.position();
         let progress = worker.scanner.scan(text, budget, &mut worker.found);
-        let scanned = worker.scanner.position() - before + worker.scanner.take_nested();
-        self.turn.meter_mut().add_bytes(scanned);
+        let (own, nested) = (worker.scanner.position() - before, worker.scanner.take_nested());
+        self.turn.meter_mut().add_bytes(own + nested);
         // The last step may have searched far beyond the budget for one byte, which costs little.
-        self.turn.charge(Work::Scanned, scanned.clamp(1, budget));
+        let units = nested + own.min(budget.saturating_sub(nested));
+        self.turn.charge(Work::Scanned, units.max(1));
         if worker.is_tentative
             && let Some(charset) = worker.found.charset()
         {

@@ -351,20 +351,18 @@ impl Engine {
         if self.held_url(id) == Some(Hold::Blocked) {
             return (Some(Outcome::Blocked), None);
         }
-        if let Some(outcome) = self.over_budget(id) {
-            return (Some(outcome), None);
-        }
         if self.admission.rescope().is_due()
             && let Some(item) = self.backlog.peek(id).cloned()
             && let Some(outcome) = self.left_scope(id, &item)
         {
             return (Some(outcome), None);
         }
-        let Some(item) = self.backlog.peek(id).filter(|_| obeys) else { return (None, None) };
+        let Some(item) = self.backlog.peek(id).filter(|_| obeys) else {
+            return (self.over_budget(id), None);
+        };
         match self.sites.get_mut(id).robots_verdict(&item.target, &mut self.turn) {
-            Some(Verdict { allowed, line }) => {
-                ((!allowed).then_some(Outcome::RobotsDenied), Some(line))
-            }
+            Some(Verdict { allowed: true, line }) => (self.over_budget(id), Some(line)),
+            Some(Verdict { line, .. }) => (Some(Outcome::RobotsDenied), Some(line)),
             None => (Some(Outcome::RobotsUnreachable), None),
         }
     }

@@ -51,8 +51,8 @@ pub(super) struct Wire {
 const BUFFER_SLACK_BYTES: usize = 32 << 10;
 
 impl Wire {
-    /// Returns a `Wire` without connections. `requests` holds what doesn't depend on
-    /// the URL.
+    /// Returns a `Wire` without connections. `requests` holds what is the same in all requests to a
+    /// site.
     pub(super) fn new(settings: &Settings, requests: Requests) -> Self {
         let buffer_bytes = settings.reply.head_bytes_max + BUFFER_SLACK_BYTES;
         Self {
@@ -124,7 +124,7 @@ impl Wire {
         self.first_request
     }
 
-    /// Returns the parts of requests that don't depend on the URL.
+    /// Returns the parts that are the same in all requests to a site.
     pub(super) fn requests(&self) -> &Requests {
         &self.requests
     }

@@ -1,4 +1,4 @@
-//! The parts of requests that don't depend on the URL, with those of sites that have their own.
+//! The parts that are the same in all requests to a site.
 //!
 //! The header fields of a site are the operator's secrets: they are sent to the URLs of that site
 //! only. Each request is written for its own URL, so a redirect to another site carries none. They

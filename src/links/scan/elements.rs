@@ -13,7 +13,7 @@ pub(super) struct Nested {
     pub(super) document: Option<Box<Srcdoc>>,
     /// The number of `srcdoc` attributes that the text itself is nested in.
     pub(super) depth: usize,
-    /// The number of bytes of documents scanned since [`Scanner::take_nested`].
+    /// The number of bytes of documents decoded and scanned since [`Scanner::take_nested`].
     pub(super) bytes: usize,
 }
 
@@ -59,6 +59,8 @@ impl Scanner {
             return;
         }
         let Some(document) = tag.srcdoc(found) else { return };
+        // It was decoded.
+        self.nested.bytes += document.len();
         if self.nested.depth == SRCDOCS_MAX {
             found.cut.nested += 1;
             return;
