@@ -5,12 +5,12 @@
 //! only opened, not read.
 
 use super::file::shell;
-use super::{ConfFile, Exit, Failure, inputs, sites, study};
+use super::{ConfFile, Exit, Failure, inputs, print, sites, study};
 use crate::conf::{Conf, HostsFile, Scope};
 use crate::os::input;
 use crate::url::scope::FromSeeds;
 use std::fs::File;
-use std::io::{self, Write};
+use std::io;
 use std::path::Path;
 
 /// The exit codes of `sted check`, for its help text.
@@ -38,12 +38,8 @@ pub fn run(file: &ConfFile, urls: &[String], is_json: bool) -> Result<Exit, Fail
         [] => format!("{}\n{}", remarks(&conf, file), conf.render()),
         urls => sites::explain(&conf, &seeds, urls, is_json)?,
     };
-    match io::stdout().lock().write_all(text.as_bytes()) {
-        // A reader that has closed stdout has read enough: `sted check x.toml | head`.
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Exit::Finished),
-        Err(error) => Err(Failure::new(Exit::Disk, format!("cannot write to stdout: {error}"))),
-        Ok(()) => Ok(Exit::Finished),
-    }
+    print(&text)?;
+    Ok(Exit::Finished)
 }
 
 /// Returns the TOML comments at the head of the output: facts that the keys alone don't show.

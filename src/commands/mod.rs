@@ -37,7 +37,7 @@ pub use file::{ConfFile, load};
 
 use clap::{ArgAction, CommandFactory, Parser, Subcommand};
 use log::LevelFilter;
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::PathBuf;
 
 /// A single-threaded, event-driven web crawler: polite, bounded, reproducible.
@@ -249,10 +249,21 @@ impl Cli {
 fn completions(shell: clap_complete::Shell) -> Result<Exit, Failure> {
     let mut text = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "sted", &mut text);
-    let written = std::io::stdout().lock().write_all(&text);
-    written
-        .map_err(|error| Failure::new(Exit::Disk, format!("cannot write to stdout: {error}")))?;
+    print(&String::from_utf8_lossy(&text))?;
     Ok(Exit::Finished)
+}
+
+/// Writes a result to stdout. A reader that has closed it has read enough: `sted check x | head`.
+///
+/// # Errors
+/// Stdout can't be written to.
+fn print(text: &str) -> Result<(), Failure> {
+    match io::stdout().lock().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Failure::new(Exit::Disk, format!("cannot write to stdout: {error}")))
+        }
+        _ => Ok(()),
+    }
 }
 
 #[cfg(test)]

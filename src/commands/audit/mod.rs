@@ -22,7 +22,7 @@ mod robots;
 mod text;
 
 use super::crawl_log::{self, Line, Place, Sequence, host_of};
-use super::{Exit, Failure, load};
+use super::{Exit, Failure, load, print};
 use crate::conf::Conf;
 use crate::frontier::Rule;
 use crate::ground::map::Map;
@@ -33,7 +33,7 @@ use clap::ValueEnum;
 use order::{Event, Order};
 use robots::{Robots, Verdict as Allowed};
 use std::fs;
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -114,9 +114,7 @@ pub(super) fn run(
     };
     match out {
         Some(path) => fs::write(path, result).map_err(|error| cannot(path, &error))?,
-        None => io::stdout()
-            .write_all(result.as_bytes())
-            .map_err(|error| cannot(Path::new("stdout"), &error))?,
+        None => print(&result)?,
     }
     let worst = audits.iter().map(Audit::verdict).max().unwrap_or(Verdict::CannotTell);
     Ok(match worst {

@@ -139,7 +139,7 @@ fn report(job: &Path, options: &Options) -> Result<Report, Failure> {
     let memory = usize::try_from(options.memory << 20).unwrap_or(usize::MAX);
     let top = options.top.unwrap_or(TEXT_ROWS);
     let report = Report::of(&folder, memory, top).map_err(|error| cannot(&folder, &error))?;
-    if report.lines.all == 0 {
+    if report.lines.all == report.lines.illegible {
         let text = format!("{}: there is no crawl log", folder.display());
         return Err(Failure::new(Exit::Job, text));
     }

@@ -12,8 +12,8 @@ use crate::os::input;
 use crate::seeds;
 use serde_json::Value;
 use std::cmp::Reverse;
-use std::fs::File;
-use std::io::{BufRead, BufReader};
+use std::fs;
+use std::io::ErrorKind;
 use std::path::Path;
 
 /// The approximate number of bytes that a seed takes, beside its URL.
@@ -108,9 +108,24 @@ impl Seeds {
                 )),
             }
         }
-        let Ok(file) = File::open(folder.join("commands.log")) else { return };
-        for line in BufReader::new(file).lines().map_while(Result::ok) {
-            let Ok(command) = serde_json::from_str::<Value>(&line) else { continue };
+        let path = folder.join("commands.log");
+        let text = match fs::read(&path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return,
+            Err(error) => {
+                let path = path.display();
+                let text = format!("{path}: {error}: seeds of commands are not listed");
+                return self.doubts.push(text);
+            }
+            Ok(text) => text,
+        };
+        // The last line may be incomplete while the crawl writes it.
+        let whole = memchr::memrchr(b'\n', &text).map_or(0, |end| end + 1);
+        for line in text[..whole].split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+            let Ok(command) = serde_json::from_slice::<Value>(line) else {
+                let path = path.display();
+                self.doubts.push(format!("{path}: a line can't be read: its seeds are not listed"));
+                continue;
+            };
             let added = command["seeds"].as_array().map_or(&[][..], Vec::as_slice);
             let added: Vec<&str> = added.iter().filter_map(Value::as_str).collect();
             self.add_all(added.join("\n").as_bytes());

@@ -5,7 +5,7 @@
 
 /// The width of a bucket, as a factor.
 const FACTOR: f64 = 1.1;
-/// The shortest duration that is told from shorter ones, in microseconds.
+/// The shortest duration that is distinguished from shorter ones, in microseconds.
 const LEAST: f64 = 100.0;
 
 /// Durations, counted by their magnitude.

@@ -1,7 +1,7 @@
 //! A report as text, for people: at most 100 columns.
 
 use super::collect::Report;
-use super::tables::{Cell, Table};
+use super::tables::{ALL, Cell, Table};
 use crate::commands::show::{clip, count};
 use crate::ground::time::UnixTime;
 use indicatif::HumanBytes;
@@ -23,7 +23,7 @@ pub(super) fn write(
     top: usize,
 ) -> io::Result<()> {
     // On demand, a text shows every table.
-    let is_chosen = tables.iter().all(|table| table.text_columns == 0);
+    let is_chosen = tables.len() < ALL.len();
     for report in reports {
         writeln!(out, "{}", report.job)?;
         let doubts = report.doubts();
@@ -33,7 +33,7 @@ pub(super) fn write(
         doubts.iter().try_for_each(|doubt| writeln!(out, "  {doubt}"))?;
         for table in tables {
             let columns = match table.text_columns {
-                0 if is_chosen || tables.len() == 1 => table.columns.len(),
+                0 if is_chosen => table.columns.len(),
                 columns => columns,
             };
             if columns > 0 {

@@ -14,7 +14,7 @@ mod package;
 mod pages;
 
 use super::crawl::{cannot, damaged};
-use super::{Exit, Failure, job, load};
+use super::{Exit, Failure, job, load, print};
 use crate::engine::Earlier;
 use crate::ground::map::{Map, Set};
 use crate::ground::time::UnixTime;
@@ -82,7 +82,7 @@ pub(super) fn run(job: &Path, out: Option<&Path>) -> Result<Exit, Failure> {
         return Err(Failure::new(Exit::Job, text));
     }
     let packed = pack(&folder, &path, &warcs).map_err(|error| cannot(&path, &error))?;
-    print!("{}", packed.text(&path, &folder));
+    print(&packed.text(&path, &folder))?;
     Ok(if packed.is_whole() { Exit::Finished } else { Exit::NotWhole })
 }
 
@@ -175,8 +175,8 @@ fn pack(folder: &Path, path: &Path, warcs: &BTreeMap<String, Source>) -> io::Res
     let is_indexed = |name: &&String| !packed.unindexed.contains(name);
     let names: Set<String> = warcs.keys().filter(is_indexed).cloned().collect();
     let mut pages = Pages::default();
-    let log_bytes = files(folder, &[".log"])?.values().map(|source| source.bytes).sum();
-    package.add("pages/pages.jsonl", log_bytes, |out| pages.write(folder, &names, back, out))?;
+    // Its length is not known before it is written.
+    package.add("pages/pages.jsonl", u64::MAX, |out| pages.write(folder, &names, back, out))?;
     packed.pages = pages.count;
     packed.log_parts = missing_parts(folder)?;
     let date = now.civil().to_seconds();
