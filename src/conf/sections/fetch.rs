@@ -266,8 +266,9 @@ section! {
         headers: Vec<String> = Vec::new(), headers(), [Site];
 
         /// Largest amount of work in one turn of the loop, before other events have theirs: bytes
-        /// received and archived, bytes of pages decoded and scanned, and URLs admitted and
-        /// dropped, each up to this. The summary shows the longest turn and what took its time.
+        /// received and archived, bytes of pages decoded and scanned, URLs admitted and dropped,
+        /// and DNS look-ups begun, each up to this. The summary shows the longest turn and what
+        /// took its time.
         ///
         /// Small makes more turns; large lets one large page or one full queue delay all servers.
         work_bytes_per_turn: usize = 1 << 20, size(16 * KIB..=64 * MIB), [];

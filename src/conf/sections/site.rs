@@ -13,7 +13,8 @@ section! {
     /// tables that match a URL only the most specific one applies: a longer prefix before a shorter
     /// one, any prefix before a host, a host before a domain, a longer domain before a shorter one.
     /// A key that it leaves out has the value of the whole crawl; tables don't inherit from each
-    /// other. `sted check CONF --url URL` shows which settings apply to a URL.
+    /// other. `sted check CONF --url URL` shows which settings apply to a URL. Tables can't be
+    /// reloaded.
     site: SiteKeys {
         /// Host whose URLs the table is for, with any scheme and port.
         ///

@@ -53,8 +53,8 @@ section! {
         /// request is sent that could exceed the limit, so the crawl ends with exactly this number
         /// if there are enough pages.
         ///
-        /// With "none", a crawl of the open web ends only at memory.seen_max. Such a crawl needs a
-        /// limit, or this key with the value "none".
+        /// With "none", a crawl of the open web ends only at memory.seen_max. A crawl of the open
+        /// web without any limit must set this key to "none" itself.
         pages_max: Option<u64> = None, pages(), [Live];
 
         /// Pages to fetch of one server (scheme, host and port). Further URLs of it are dropped,
