@@ -110,7 +110,7 @@ fn every_shipped_configuration_runs() {
 
 /// The configuration for a site, with the lab in place of the site.
 #[test]
-fn a_site_is_archived_with_its_requisites() {
+fn the_configuration_for_a_site_crawls() {
     let folder = tempfile::tempdir().expect("a folder");
     let lab = "\n[lab]\n[web]\npreset = \"quickstart\"\nhosts = 3\npages = 24\nseeds = 1\n";
     let text = read("conf/archive-site.toml") + lab;
@@ -125,6 +125,9 @@ fn a_site_is_archived_with_its_requisites() {
     fs::write(&file, conf.to_string()).expect("written");
     let run = Run::of(sted(&["crawl", file.to_str().expect("UTF-8")]).output().expect("starts"));
     assert!(run.code.is_some_and(|code| [0, 12, 15].contains(&code)), "{}{}", run.out, run.err);
+    let summary = fs::read_to_string(folder.path().join("job/summary.json")).expect("a summary");
+    let summary: serde_json::Value = serde_json::from_str(&summary).expect("JSON");
+    assert!(summary["counts"]["pages"].as_u64() > Some(2), "{summary}");
 }
 
 /// A comparison of the default web, with all optional keys left out.

@@ -3,9 +3,9 @@
     looks.py JOB LIVE FOLDER PATH...
 
 Replays the archive of JOB with pywb, by the crawl's own index; takes pictures of pages with Chromium,
-live (LIVE is an origin) and replayed, each in a frame that is as large as the window; and prints as JSON, for each PATH, the share of pixels that
-differ and the share that are not of the commonest color: an empty page has none of these. The
-pictures are left in FOLDER as NAME-live.png and NAME-replayed.png.
+live (LIVE is an origin) and replayed, each in a frame that is as large as the window; and prints as
+JSON, for each PATH, the share of pixels that differ and the share that are not of the commonest color:
+an empty page has none of these. The pictures are left in FOLDER as NAME-live.png and NAME-replayed.png.
 
 Requests of the browser to anything but these two are refused by its own rules for host names.
 """
