@@ -290,6 +290,7 @@ fn every_seed_has_a_state() {
     .expect("written");
     let chain = |name: &str, more: &str| format!(",\"chain\":\"http://{name}.test/\"{more}");
     let reason = |name: &str| format!(",\"reason\":\"{name}\"");
+    let known = chain("known", &reason("redirect-to-known"));
     write_log(
         &job.join("crawl.log"),
         &[
@@ -303,14 +304,7 @@ fn every_seed_has_a_state() {
             ("301", "http://lost.test/", "-", "-", "-", ""),
             ("-2", "http://c.test/", "R", "-", "-", &chain("lost", &reason("connect-refused"))),
             ("301", "http://known.test/", "-", "-", "-", ""),
-            (
-                "-4003",
-                "http://b.test/",
-                "R",
-                "-",
-                "-",
-                &chain("known", &reason("redirect-to-known")),
-            ),
+            ("-4003", "http://b.test/", "R", "-", "-", &known),
             ("503", "http://again.test/", "-", "-", "retried", ""),
             ("-5001", "http://shut.test/", "-", "-", "-", &reason("blocked")),
             ("200", "http://old.test/", "-", "text/html", "-", ""),

@@ -187,7 +187,7 @@ impl Engine {
             self.counts.pages += 1;
             self.counts.pages_of_run += 1;
             self.count_page(&fetch.url);
-            fetch.seat = None;
+            fetch.reservation = None;
             self.counts.media_type(facts.mime());
             self.counts.quality_millionths += fetch.item.quality.millionths();
             for note in sources.notes.iter().copied() {

@@ -66,7 +66,7 @@ impl Engine {
             checkpoints.set_period(settings.state.period, now.at);
         }
         self.archive.announce_settings(self.turn.steady(self.turn.at()));
-        self.admission.budgets_mut().set_limits(&self.settings);
+        self.admission.quotas_mut().set_limits(&self.settings);
         self.admission.set_scope(scope, self.visits.orders().seeds());
         self.reconsider_paused();
         reply

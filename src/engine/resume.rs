@@ -213,8 +213,8 @@ impl Engine {
                 while !take.is_empty() {
                     accounts.push(take.u64()?);
                 }
-                let seat = self.admission.budgets_mut().owe_again(&accounts);
-                self.archive.replays_mut().0.add((key, url), kept, server, seat);
+                let reservation = self.admission.quotas_mut().owe_again(&accounts);
+                self.archive.replays_mut().0.add((key, url), kept, server, reservation);
             }
             checkpoint::RATING => self.admission.rating_mut().decode(frame.payload)?,
             checkpoint::GIVEN_UP => self.backlog.given_up_mut().restore_mark(frame.payload)?,
@@ -223,7 +223,7 @@ impl Engine {
                 let key = Fingerprint(take.u64()?);
                 self.admission.seen_mut().offer(key, take.rest());
             }
-            checkpoint::PAGES => self.admission.budgets_mut().decode(frame.payload)?,
+            checkpoint::PAGES => self.admission.quotas_mut().decode(frame.payload)?,
             checkpoint::JOINED => self.admission.seed_redirects().decode(frame.payload)?,
             checkpoint::SITE => sites.push((take.number()?, take.rest().to_vec())),
             _ => self.backlog.restore_frame(frame, self.turn.now())?,
@@ -319,8 +319,8 @@ impl Engine {
                 let own = admission.hash(url.as_str().as_bytes());
                 let key = admission.key_of(url, &mut key);
                 let is_page = !is_redirect(status, true);
-                let seat = is_page.then(|| admission.budgets_mut().owe(url)).flatten();
-                replays.add((key, own), kept, frontier.find(url), seat);
+                let reservation = is_page.then(|| admission.quotas_mut().owe(url)).flatten();
+                replays.add((key, own), kept, frontier.find(url), reservation);
             }
         };
         let disk = self.storage.disk();

@@ -96,9 +96,13 @@ impl Settings {
     /// Returns which references of a page are followed. Of what was fetched as a `requisite` of a
     /// page, all requisites are wanted, too.
     pub(super) fn links_of(&self, url: &str, requisite: bool) -> Cow<'_, links::Settings> {
-        let is_wanted = requisite || self.sites.requisites_of(url, self.links.requisites);
-        match self.sites.has_requisites() && is_wanted != self.links.requisites {
-            true => Cow::Owned(links::Settings { requisites: is_wanted, ..self.links.clone() }),
+        self.links_with(requisite || self.sites.requisites_of(url, self.links.requisites))
+    }
+
+    /// Returns which references are followed if those to `requisites` are, or are not.
+    pub(super) fn links_with(&self, requisites: bool) -> Cow<'_, links::Settings> {
+        match requisites != self.links.requisites {
+            true => Cow::Owned(links::Settings { requisites, ..self.links.clone() }),
             false => Cow::Borrowed(&self.links),
         }
     }
@@ -142,7 +146,7 @@ pub struct SiteSettings {
 
 impl SiteSettings {
     /// Returns whether requisites of some sites are treated differently.
-    pub(super) fn has_requisites(&self) -> bool {
+    fn has_requisites(&self) -> bool {
         self.requisites.iter().any(Option::is_some)
     }
 

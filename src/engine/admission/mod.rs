@@ -9,8 +9,8 @@
 //! turn's budget for queues is spent. Seeds are queued regardless of the budget.
 //! Cost: a copy of each new URL.
 
-pub(super) mod budgets;
 pub mod domains;
+pub(super) mod quotas;
 mod rescope;
 mod seed_redirects;
 mod trace;
@@ -29,8 +29,8 @@ use crate::seen::Seen;
 use crate::url::key::KeyRules;
 use crate::url::scope::Scope;
 use crate::url::{Fingerprint, Fingerprinter, Url, UrlRef};
-use budgets::Budgets;
 use domains::Domains;
+use quotas::Quotas;
 use rescope::Rescope;
 use seed_redirects::SeedRedirects;
 use smallvec::SmallVec;
@@ -55,7 +55,7 @@ pub(super) struct Admission {
     rescope: Rescope,
     seed_redirects: SeedRedirects,
     domains: Domains,
-    budgets: Budgets,
+    quotas: Quotas,
     /// The trace of discovered URLs, if the operator wants it.
     trace: Option<Trace>,
     /// The entries that the seen test returned last; kept to reuse the memory.
@@ -84,7 +84,7 @@ impl Admission {
             seed_redirects: SeedRedirects::default(),
             scope,
             domains: Domains::new(settings, fingerprinter),
-            budgets: Budgets::new(settings, fingerprinter),
+            quotas: Quotas::new(settings, fingerprinter),
             trace: trace.map_err(|error| Error::Store(error.into()))?,
             entries: Vec::new(),
         })
@@ -132,13 +132,13 @@ impl Admission {
     }
 
     /// Returns the limits on pages and what they count.
-    pub(super) fn budgets(&self) -> &Budgets {
-        &self.budgets
+    pub(super) fn quotas(&self) -> &Quotas {
+        &self.quotas
     }
 
     /// Returns the limits on pages and what they count, for changes.
-    pub(super) fn budgets_mut(&mut self) -> &mut Budgets {
-        &mut self.budgets
+    pub(super) fn quotas_mut(&mut self) -> &mut Quotas {
+        &mut self.quotas
     }
 
     /// Extends the scope by what a seed implies.

@@ -394,17 +394,20 @@ fn sites_of(own: &scheduler::Settings) -> Vec<SitePoliteness<'_>> {
     let micros = |delay: Duration| u64::try_from(delay.as_micros()).unwrap_or(u64::MAX);
     let all = own.sites.list().iter().zip(&own.paces);
     let site = |(matcher, pace): (&'_ Matcher, &SitePace)| {
-        let (kind, name) = matcher.parts();
-        let name = |own| (kind == own).then(|| name.to_owned().into());
-        SitePoliteness {
-            host: name("host"),
-            domain: name("domain"),
+        let (host, domain) = match matcher {
+            Matcher::Host(name) => (Some(name.clone().into()), None),
+            Matcher::Domain(name) => (None, Some(name.clone().into())),
+            Matcher::Prefix(_) => return None,
+        };
+        Some(SitePoliteness {
+            host,
+            domain,
             burst: pace.burst.map(requests),
             delay: pace.delay.map(micros),
             delay_factor_milli: pace.delay_factor_milli,
-        }
+        })
     };
-    all.filter(|(matcher, _)| matcher.parts().0 != "prefix").map(site).collect()
+    all.filter_map(site).collect()
 }
 
 fn requests(burst: Burst) -> u32 {

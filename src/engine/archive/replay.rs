@@ -16,7 +16,7 @@
 
 use super::reread::{Claimed, Reading};
 use crate::engine::Engine;
-use crate::engine::admission::budgets::Seat;
+use crate::engine::admission::quotas::Reservation;
 use crate::engine::backlog::{Item, Purpose};
 use crate::engine::checkpoint::{Checkpoints, KEPT};
 use crate::engine::ledger::Work;
@@ -59,7 +59,7 @@ struct Unclaimed {
     /// The server of the capture's URL, if that server was known when captures were listed.
     server: Option<ServerId>,
     /// Its part of the limits on pages until it is counted.
-    seat: Option<Seat>,
+    reservation: Option<Reservation>,
 }
 
 /// The maximum number of URLs of one queue that are taken out to look at the URLs behind them. Such
@@ -78,12 +78,15 @@ impl Replays {
         (key, url): (Fingerprint, Fingerprint),
         kept: Kept,
         server: Option<ServerId>,
-        seat: Option<Seat>,
+        reservation: Option<Reservation>,
     ) {
         let waiting = self.unclaimed.entry(key.0).or_default();
         // The index lists captures of the same second in any order.
         let before = waiting.iter().rposition(|other| !kept.is_before(&other.kept));
-        waiting.insert(before.map_or(0, |place| place + 1), Unclaimed { url, kept, server, seat });
+        waiting.insert(
+            before.map_or(0, |place| place + 1),
+            Unclaimed { url, kept, server, reservation },
+        );
         self.unclaimed_len += 1;
     }
 
@@ -140,17 +143,20 @@ impl Replays {
 
     /// Appends all captures that are left to `out`, each as a frame.
     pub(in crate::engine) fn encode(&self, out: &mut Vec<u8>) {
-        let claimed = self.claimed().map(|it| (it.prints, &it.kept, Some(it.server), &it.seat));
+        let claimed =
+            self.claimed().map(|it| (it.prints, &it.kept, Some(it.server), &it.reservation));
         let unclaimed = self.unclaimed.iter().flat_map(|(key, unclaimed)| {
-            unclaimed.iter().map(|it| ((Fingerprint(*key), it.url), &it.kept, it.server, &it.seat))
+            unclaimed
+                .iter()
+                .map(|it| ((Fingerprint(*key), it.url), &it.kept, it.server, &it.reservation))
         });
-        for ((key, url), kept, server, seat) in claimed.chain(unclaimed) {
+        for ((key, url), kept, server, reservation) in claimed.chain(unclaimed) {
             frame::push_with(KEPT, out, |out| {
                 out.put_u64(key.0);
                 out.put_u64(url.0);
                 kept.encode(out);
                 out.put_varint(server.map_or(0, |server| u64::from(server.0) + 1));
-                seat.iter().flat_map(Seat::keys).for_each(|key| out.put_u64(key));
+                reservation.iter().flat_map(Reservation::keys).for_each(|key| out.put_u64(key));
             });
         }
     }
@@ -171,14 +177,14 @@ impl Engine {
         }
         let (key, own) = (self.key_of(url), self.admission.hash(url.as_str().as_bytes()));
         let found = self.archive.replays.find(key, own, purpose == Purpose::Page);
-        let Some(Unclaimed { url, kept, seat, .. }) = found else { return false };
+        let Some(Unclaimed { url, kept, reservation, .. }) = found else { return false };
         let item = item();
         self.archive.replays.queue.push_back(Claimed {
             server,
             item,
             prints: (key, url),
             kept,
-            seat,
+            reservation,
         });
         true
     }

@@ -7,7 +7,7 @@
 
 use super::record::Attempt;
 use crate::engine::Engine;
-use crate::engine::admission::budgets::Seat;
+use crate::engine::admission::quotas::Reservation;
 use crate::engine::backlog::Item;
 use crate::engine::outcome::{Outcome, Shortfall};
 use crate::engine::wire::Pool;
@@ -31,7 +31,7 @@ pub(in crate::engine) struct Claimed {
     pub(in crate::engine) prints: (Fingerprint, Fingerprint),
     pub(in crate::engine) kept: Kept,
     /// Its part of the limits on pages until it is counted.
-    pub(in crate::engine) seat: Option<Seat>,
+    pub(in crate::engine) reservation: Option<Reservation>,
 }
 
 /// A capture that is being read back from the archive.
@@ -210,7 +210,7 @@ impl Engine {
     /// or its links. [`Engine::page_complete`] does so for a reply from a connection, and writes it
     /// to the archive first.
     pub(in crate::engine) fn replayed(&mut self, reading: Reading, reply: Reply, outcome: Outcome) {
-        let Claimed { server: id, item, seat, .. } = reading.claimed;
+        let Claimed { server: id, item, reservation, .. } = reading.claimed;
         let fetch = self.new_fetch(id, item);
         let head = reading.reader.head();
         self.counts.outcome(outcome);
@@ -219,6 +219,6 @@ impl Engine {
         let facts = attempt.log_facts(id, None, Duration::ZERO);
         self.follow_reply(id, fetch, facts, reply, Some(head));
         // From here on the page itself counts.
-        drop(seat);
+        drop(reservation);
     }
 }

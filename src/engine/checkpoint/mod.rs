@@ -19,7 +19,7 @@
 //!   7  a revival in progress           see engine::backlog::given_up
 //!   10 the same of paused URLs
 //!   6  what was learnt of qualities    see rating::inlinks, rating::opic
-//!   11 pages counted for limits        see engine::admission::budgets
+//!   11 pages counted for limits        see engine::admission::quotas
 //!   9  a redirect that joined the scope   see engine::admission
 //!   4  a capture not yet read back     key u64, hash of its URL u64, its place in the archive,
 //!      the number of its server plus one, 0 if that is not known, and the keys u64 of the limits
@@ -286,7 +286,7 @@ impl Engine {
             frame::push(kind, &mark.state, out);
         }
         self.admission.rating().encode(&mut |piece| frame::push(RATING, piece, out));
-        self.admission.budgets().encode(&mut |piece| frame::push(PAGES, piece, out));
+        self.admission.quotas().encode(&mut |piece| frame::push(PAGES, piece, out));
         self.admission.seed_redirects().encode(&mut |piece| frame::push(JOINED, piece, out));
         self.archive.replays().encode(out);
         push_held(&held, out);

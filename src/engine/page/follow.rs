@@ -137,7 +137,7 @@ impl Engine {
         }
         let done = self.join_links(page, &mut joiner);
         self.turn.meter_mut().add_bytes(self.pages.worker.follow.batch.text_bytes() - before);
-        self.choose(&page.fetch);
+        self.choose(page);
         if done {
             self.rate_links(&page.fetch);
             self.trace_page(&page.fetch);
@@ -213,20 +213,20 @@ impl Engine {
     }
 
     /// Selects the URLs that are wanted, among them duplicates and URLs that are known already.
-    fn choose(&mut self, fetch: &Fetch) {
+    fn choose(&mut self, from_page: &Page) {
+        let fetch = &from_page.fetch;
         let scope = self.admission.scope();
         let from = fetch.item.distance();
         // A page that is out of scope was fetched as a requisite.
         let page = UrlRef::from_canonical(fetch.url.as_bytes()).expect("it was fetched");
         let is_page = from.requisite == 0 || scope.check(page, from.depth.into()).is_ok();
-        let loads = self.settings.links_of(&fetch.url, from.requisite > 0).requisites;
         let follow = &mut self.pages.worker.follow;
         let (mut listed, mut far) = ("", 0);
         for place in follow.tested..follow.batch.len() {
             let (url, kind) = (follow.batch.get(place), follow.kinds[place]);
             let reference = match kind {
                 Kind::Embed => Reference::Requisite,
-                Kind::Frame if loads => Reference::Frame,
+                Kind::Frame if from_page.sources.requisites => Reference::Frame,
                 _ => Reference::Link,
             };
             match scope.check_reference(url, reference, from, is_page, &mut listed) {

@@ -109,8 +109,7 @@ impl Engine {
         match &self.pages.worker.stage {
             Step::Begin => {
                 let page = &self.pages.queue[0];
-                let is_requisite = page.fetch.item.distance().requisite > 0;
-                let links = self.settings.links_of(&page.fetch.url, is_requisite);
+                let links = self.settings.links_with(page.sources.requisites);
                 self.pages.worker.scanner.set_settings(&links);
                 self.pages.worker.begin(page);
             }

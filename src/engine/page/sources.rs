@@ -20,6 +20,8 @@ pub(in crate::engine) struct LinkSources {
     pub(super) charset: Option<SmallVec<[u8; 32]>>,
     pub(super) codings: SmallVec<[Coding; 3]>,
     pub(super) markup: Markup,
+    /// Whether requisites of the page are fetched.
+    pub(super) requisites: bool,
     /// What was out of the ordinary in the reply, as annotations for its line in the crawl log.
     pub(in crate::engine) notes: SmallVec<[&'static str; 2]>,
 }
@@ -74,6 +76,7 @@ impl LinkSources {
             charset: media.and_then(|media| media.charset),
             codings: codings.known,
             markup,
+            requisites: settings.requisites,
             notes,
         }
     }

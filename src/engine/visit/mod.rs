@@ -210,7 +210,7 @@ impl Engine {
         if self.archive.replays().is_active() || !self.backlog.has_next(id) {
             return self.backlog.hand_back(id, self.turn.at());
         }
-        if let Some(due) = self.retry_due(id).or_else(|| self.budget_due(id)) {
+        if let Some(due) = self.retry_due(id).or_else(|| self.quota_due(id)) {
             self.backlog.hand_back(id, self.turn.at());
             return self.backlog.snooze(id, due, self.turn.at());
         }
@@ -278,7 +278,7 @@ impl Engine {
             RobotsStatus::Known => {
                 let Head::Examined(line) = self.drop_disallowed(id) else { return Next::Later };
                 let waits = self.retry_due(id).is_some() || self.held_url(id).is_some();
-                if waits || self.budget_due(id).is_some() {
+                if waits || self.quota_due(id).is_some() {
                     return Next::Nothing;
                 }
                 let item = self.backlog.take(id);
@@ -358,10 +358,10 @@ impl Engine {
             return (Some(outcome), None);
         }
         let Some(item) = self.backlog.peek(id).filter(|_| obeys) else {
-            return (self.over_budget(id), None);
+            return (self.over_quota(id), None);
         };
         match self.sites.get_mut(id).robots_verdict(&item.target, &mut self.turn) {
-            Some(Verdict { allowed: true, line }) => (self.over_budget(id), Some(line)),
+            Some(Verdict { allowed: true, line }) => (self.over_quota(id), Some(line)),
             Some(Verdict { line, .. }) => (Some(Outcome::RobotsDenied), Some(line)),
             None => (Some(Outcome::RobotsUnreachable), None),
         }

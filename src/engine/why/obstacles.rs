@@ -74,7 +74,7 @@ impl Engine {
             RobotsVerdict::Unreachable if !is_robots => return named(Outcome::RobotsUnreachable),
             _ => {}
         }
-        let full = self.admission.budgets().full(question.url).filter(|_| !is_robots);
+        let full = self.admission.quotas().full(question.url).filter(|_| !is_robots);
         if let Some(limit) = full {
             return named(Outcome::PagesMax(limit));
         }
@@ -106,6 +106,10 @@ impl Engine {
                 "servers rest, because the crawl was not stopped in order",
             ),
         }
+        all.soon(
+            self.admission.quotas().is_full_later(question.url),
+            "requests in flight may reach a limit on the pages of its site",
+        );
         let is_first = matches!(robots, RobotsVerdict::NotKnown | RobotsVerdict::Requested);
         all.soon(is_first, "robots.txt of its server is requested first");
         let retried = found.filter(|found| found.item.tries > 0);

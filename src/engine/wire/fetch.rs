@@ -5,7 +5,7 @@
 //! its reply are collected.
 
 use super::pool::Pool;
-use crate::engine::admission::budgets::Seat;
+use crate::engine::admission::quotas::Reservation;
 use crate::engine::backlog::Item;
 use crate::engine::outcome::Outcome;
 use crate::frontier::Rule;
@@ -40,7 +40,7 @@ pub(in crate::engine) struct Fetch {
     /// Annotations for the fetch's line in the crawl log: what was out of the ordinary.
     pub(in crate::engine) notes: SmallVec<[&'static str; 2]>,
     /// Its part of the limits on pages, as long as it may become a page.
-    pub(in crate::engine) seat: Option<Seat>,
+    pub(in crate::engine) reservation: Option<Reservation>,
     /// Why the reply could not be read; `None` if it could.
     pub(in crate::engine) evidence: Option<Box<Evidence>>,
 }

@@ -163,7 +163,7 @@ impl Engine {
             first: None,
             robots_line: None,
             notes: SmallVec::new(),
-            seat: None,
+            reservation: None,
             evidence: None,
         }
     }
@@ -173,7 +173,7 @@ impl Engine {
         let id = self.wire.conn(slot).server;
         let (mut fetch, slowed) = (self.new_fetch(id, item), self.slowed_until(id));
         if !fetch.item.is_robots() {
-            fetch.seat = self.seat_for(&fetch.url);
+            fetch.reservation = self.quota_for(&fetch.url);
         }
         let conn = self.wire.conns.get_mut(slot);
         let site = self.sites.get_mut(conn.server);

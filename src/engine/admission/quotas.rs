@@ -3,8 +3,8 @@
 //!
 //! A URL whose site has a limit of its own counts for that alone; any other counts for its server
 //! and its domain. A page counts when its final reply is archived. A request in flight takes a
-//! [`Seat`], since its reply may become a page: no request is sent that could exceed a limit. URLs
-//! over a limit are dropped when they leave their queue, with an outcome of their own.
+//! [`Reservation`], since its reply may become a page: no request is sent that could exceed a
+//! limit. URLs over a limit are dropped when they leave their queue, with an outcome of their own.
 //!
 //! Laws: no limit is ever exceeded, also over a crash: a checkpoint saves the counts, and captures
 //! since then that are not read back yet count as pages. Pages that were fetched while a limit was
@@ -20,7 +20,7 @@ use crate::ground::codec::{Put, Take};
 use crate::ground::frame::Flaw;
 use crate::ground::map::Map;
 use crate::ground::time::Instant;
-use crate::url::site::Sites;
+use crate::url::site::{Matcher, Sites};
 use crate::url::{Fingerprinter, UrlRef, domain};
 use smallvec::SmallVec;
 use std::cell::Cell;
@@ -31,18 +31,18 @@ use std::time::Duration;
 /// How long a server waits before it is examined again whose URLs would exceed a limit if all
 /// requests in flight become pages.
 const WAIT: Duration = Duration::from_secs(1);
-/// The approximate length of a piece of [`Budgets::encode`], in bytes.
+/// The approximate length of a piece of [`Quotas::encode`], in bytes.
 const PIECE_BYTES: usize = 256 << 10;
 
 /// The limits on pages, and what has been counted.
 #[derive(Debug)]
-pub(in crate::engine) struct Budgets {
+pub(in crate::engine) struct Quotas {
     server_max: Option<u64>,
     domain_max: Option<u64>,
     sites: Arc<Sites>,
-    /// The limits of the tables of `sites`: `None` if a table has none, `Some(None)` if it lifts
-    /// the limits of the crawl.
-    site_max: Vec<Option<Option<u64>>>,
+    /// The limits of the tables of `sites`, each with the key of its account: `None` if a table has
+    /// none, `Some(None)` if it lifts the limits of the crawl.
+    site_max: Vec<Option<Option<(u64, u64)>>>,
     hash: Fingerprinter,
     accounts: Map<u64, Rc<Account>>,
 }
@@ -60,9 +60,9 @@ struct Account {
     refused: Cell<u64>,
 }
 
-/// What may become a page: it takes part of a budget as long as it exists.
+/// What may become a page: it takes a part of the quotas as long as it exists.
 #[derive(Debug)]
-pub(in crate::engine) struct Seat {
+pub(in crate::engine) struct Reservation {
     accounts: Accounts,
     is_owed: bool,
 }
@@ -79,11 +79,11 @@ enum Room {
     Full(PagesLimit),
 }
 
-impl Seat {
+impl Reservation {
     fn new(accounts: Accounts, is_owed: bool) -> Option<Self> {
-        let seat = Self { accounts, is_owed };
-        seat.change(1);
-        (!seat.accounts.is_empty()).then_some(seat)
+        let reservation = Self { accounts, is_owed };
+        reservation.change(1);
+        (!reservation.accounts.is_empty()).then_some(reservation)
     }
 
     /// Returns the keys of the accounts that it takes a part of.
@@ -99,19 +99,30 @@ impl Seat {
     }
 }
 
-impl Drop for Seat {
+impl Drop for Reservation {
     fn drop(&mut self) {
         self.change(-1);
     }
 }
 
-impl Budgets {
+/// Returns the key of the account of a server, domain or table.
+fn key_of(hash: &Fingerprinter, kind: u8, name: &str) -> u64 {
+    let text: SmallVec<[u8; 128]> = [kind].into_iter().chain(name.bytes()).collect();
+    hash.of(&text).0
+}
+
+impl Quotas {
     pub(super) fn new(settings: &Settings, hash: Fingerprinter) -> Self {
+        let sites = &settings.sites;
+        let tables = sites.index.list().iter().zip(&sites.pages_max);
+        let keyed = |(table, limit): (&Matcher, &Option<Option<u64>>)| {
+            limit.map(|own| own.map(|most| (key_of(&hash, b't', &table.to_string()), most)))
+        };
         Self {
             server_max: settings.limits.pages_per_server_max,
             domain_max: settings.limits.pages_per_domain_max,
-            sites: Arc::clone(&settings.sites.index),
-            site_max: settings.sites.pages_max.clone(),
+            site_max: tables.map(keyed).collect(),
+            sites: Arc::clone(&sites.index),
             hash,
             accounts: Map::default(),
         }
@@ -131,18 +142,11 @@ impl Budgets {
 
     /// Returns the limits that apply to a URL, each with the key of its account.
     fn limits_of(&self, url: UrlRef<'_>) -> SmallVec<[(u64, u64, PagesLimit); 2]> {
-        let key = |kind: u8, name: &str| {
-            let text: SmallVec<[u8; 128]> = [kind].iter().copied().chain(name.bytes()).collect();
-            self.hash.of(&text).0
-        };
         let site = self.sites.of(url).map(usize::from);
-        if let Some(site) = site
-            && let Some(own) = self.site_max.get(site).copied().flatten()
-        {
-            let name = self.sites.list()[site].to_string();
-            let limit = own.map(|most| (key(b't', &name), most, PagesLimit::Site));
-            return limit.into_iter().collect();
+        if let Some(own) = site.and_then(|site| self.site_max.get(site).copied().flatten()) {
+            return own.map(|(key, most)| (key, most, PagesLimit::Site)).into_iter().collect();
         }
+        let key = |kind, name| key_of(&self.hash, kind, name);
         let server =
             self.server_max.map(|most| (key(b's', url.origin()), most, PagesLimit::Server));
         let domain = self
@@ -190,19 +194,25 @@ impl Budgets {
         }
     }
 
-    /// Takes a part of the budgets for a request of a URL; `None` if none limits it.
-    pub(in crate::engine) fn seat(&mut self, url: UrlRef<'_>) -> Option<Seat> {
-        Seat::new(self.accounts_of(url), false)
+    /// Returns whether requests in flight may reach a limit for the pages of a URL's server, domain
+    /// or site.
+    pub(in crate::engine) fn is_full_later(&self, url: UrlRef<'_>) -> bool {
+        self.room(url) == Room::Later
     }
 
-    /// Takes a part of the budgets for a capture that is to be read back.
-    pub(in crate::engine) fn owe(&mut self, url: UrlRef<'_>) -> Option<Seat> {
-        Seat::new(self.accounts_of(url), true)
+    /// Takes a part of the quotas for a request of a URL; `None` if none limits it.
+    pub(in crate::engine) fn reservation(&mut self, url: UrlRef<'_>) -> Option<Reservation> {
+        Reservation::new(self.accounts_of(url), false)
     }
 
-    /// Takes a part of the budgets for a capture that a checkpoint lists with these keys.
-    pub(in crate::engine) fn owe_again(&mut self, keys: &[u64]) -> Option<Seat> {
-        Seat::new(self.accounts_with(keys.iter().copied()), true)
+    /// Takes a part of the quotas for a capture that is to be read back.
+    pub(in crate::engine) fn owe(&mut self, url: UrlRef<'_>) -> Option<Reservation> {
+        Reservation::new(self.accounts_of(url), true)
+    }
+
+    /// Takes a part of the quotas for a capture that a checkpoint lists with these keys.
+    pub(in crate::engine) fn owe_again(&mut self, keys: &[u64]) -> Option<Reservation> {
+        Reservation::new(self.accounts_with(keys.iter().copied()), true)
     }
 
     /// Counts a page.
@@ -250,7 +260,7 @@ impl Budgets {
         }
     }
 
-    /// Decodes a piece that [`Budgets::encode`] wrote.
+    /// Decodes a piece that [`Quotas::encode`] wrote.
     pub(in crate::engine) fn decode(&mut self, piece: &[u8]) -> Result<(), Flaw> {
         let mut take = Take::new(piece);
         while !take.is_empty() {
@@ -264,7 +274,7 @@ impl Budgets {
 impl Engine {
     /// Returns the URL at the head of a queue if there are limits on pages and it may become one.
     fn limited_head(&mut self, id: ServerId) -> Option<String> {
-        if !self.admission.budgets.is_any() {
+        if !self.admission.quotas.is_any() {
             return None;
         }
         let item = self.backlog.peek(id).filter(|item| !item.is_robots())?;
@@ -273,21 +283,21 @@ impl Engine {
     }
 
     /// Takes a part of the limits on pages for a request.
-    pub(in crate::engine) fn seat_for(&mut self, url: &str) -> Option<Seat> {
-        if !self.admission.budgets.is_any() {
+    pub(in crate::engine) fn quota_for(&mut self, url: &str) -> Option<Reservation> {
+        if !self.admission.quotas.is_any() {
             return None;
         }
         let url = UrlRef::from_canonical(url.as_bytes()).expect("it was queued");
-        self.admission.budgets.seat(url)
+        self.admission.quotas.reservation(url)
     }
 
     /// Returns the outcome of the URL at the head of a queue if it would exceed a limit on pages,
     /// and counts it as dropped; `None` if it may be requested, now or later.
-    pub(in crate::engine) fn over_budget(&mut self, id: ServerId) -> Option<Outcome> {
+    pub(in crate::engine) fn over_quota(&mut self, id: ServerId) -> Option<Outcome> {
         let url = self.limited_head(id)?;
         let url = UrlRef::from_canonical(url.as_bytes()).expect("it was queued");
-        let limit = self.admission.budgets.full(url)?;
-        let (refused, whose) = self.admission.budgets.refuse(url, limit);
+        let limit = self.admission.quotas.full(url)?;
+        let (refused, whose) = self.admission.quotas.refuse(url, limit);
         self.counts.cut(limit.cause(), 1);
         self.counts.set_cut_total(limit.cause(), refused, &whose);
         Some(Outcome::PagesMax(limit))
@@ -295,17 +305,17 @@ impl Engine {
 
     /// Returns until when a server waits because the URL at the head of its queue may exceed a
     /// limit on pages, depending on requests in flight; `None` if it doesn't wait.
-    pub(in crate::engine) fn budget_due(&mut self, id: ServerId) -> Option<Instant> {
+    pub(in crate::engine) fn quota_due(&mut self, id: ServerId) -> Option<Instant> {
         let url = self.limited_head(id)?;
         let url = UrlRef::from_canonical(url.as_bytes()).expect("it was queued");
-        (self.admission.budgets.room(url) == Room::Later).then(|| self.turn.at() + WAIT)
+        self.admission.quotas.is_full_later(url).then(|| self.turn.at() + WAIT)
     }
 
     /// Counts a page whose final reply is archived.
     pub(in crate::engine) fn count_page(&mut self, url: &str) {
-        if self.admission.budgets.is_any() {
+        if self.admission.quotas.is_any() {
             let url = UrlRef::from_canonical(url.as_bytes()).expect("it was fetched");
-            self.admission.budgets.count(url);
+            self.admission.quotas.count(url);
         }
     }
 }
@@ -314,9 +324,8 @@ impl Engine {
 mod tests {
     use super::*;
     use crate::url::Url;
-    use crate::url::site::Matcher;
 
-    fn budgets(server: Option<u64>, domain: Option<u64>) -> Budgets {
+    fn quotas(server: Option<u64>, domain: Option<u64>) -> Quotas {
         let matchers = [Matcher::host("own.a.test"), Matcher::host("free.a.test")];
         let matchers: Vec<Matcher> = matchers.into_iter().flatten().collect();
         let mut settings = Settings::default();
@@ -324,7 +333,7 @@ mod tests {
         settings.limits.pages_per_domain_max = domain;
         settings.sites.index = Arc::new(Sites::new(&matchers));
         settings.sites.pages_max = vec![Some(Some(2)), Some(None)];
-        Budgets::new(&settings, Fingerprinter::new([7; 16]))
+        Quotas::new(&settings, Fingerprinter::new([7; 16]))
     }
 
     fn url(text: &str) -> Url {
@@ -333,11 +342,11 @@ mod tests {
 
     #[test]
     fn requests_take_seats_and_pages_keep_them() {
-        let mut all = budgets(Some(2), Some(3));
+        let mut all = quotas(Some(2), Some(3));
         let (a, b) = (url("http://a.test/"), url("http://b.a.test/"));
-        let first = all.seat(a.view());
+        let first = all.reservation(a.view());
         assert_eq!(all.room(a.view()), Room::Free);
-        let second = all.seat(a.view());
+        let second = all.reservation(a.view());
         assert_eq!(all.room(a.view()), Room::Later, "two are in flight");
         drop(first);
         assert_eq!(all.room(a.view()), Room::Free, "one was no page");
@@ -348,7 +357,8 @@ mod tests {
         assert_eq!(all.room(b.view()), Room::Free, "another server, one page of the domain left");
         let owed = all.owe(b.view());
         assert_eq!(all.room(b.view()), Room::Full(PagesLimit::Domain), "a capture is a page");
-        let keys: Vec<u64> = owed.as_ref().map_or_else(Vec::new, |seat| seat.keys().collect());
+        let keys: Vec<u64> =
+            owed.as_ref().map_or_else(Vec::new, |reservation| reservation.keys().collect());
         drop(owed);
         assert_eq!(all.room(b.view()), Room::Free);
         let again = all.owe_again(&keys);
@@ -359,7 +369,7 @@ mod tests {
 
     #[test]
     fn a_site_has_its_own_limit_or_none() {
-        let mut all = budgets(Some(1), Some(1));
+        let mut all = quotas(Some(1), Some(1));
         let (own, free) = (url("http://own.a.test/"), url("https://free.a.test/"));
         for _ in 0..2 {
             assert_eq!(all.room(own.view()), Room::Free);
@@ -376,12 +386,12 @@ mod tests {
     /// Law: counts are restored as they were saved.
     #[test]
     fn counts_survive_a_restart() {
-        let mut before = budgets(Some(3), None);
+        let mut before = quotas(Some(3), None);
         let urls: Vec<Url> = (0..50_000).map(|n| url(&format!("http://h{n}.test/"))).collect();
         for (number, url) in urls.iter().enumerate() {
             (0..number % 4).for_each(|_| before.count(url.view()));
         }
-        let mut after = budgets(Some(3), None);
+        let mut after = quotas(Some(3), None);
         let mut pieces = 0;
         before.encode(&mut |piece| {
             pieces += 1;
