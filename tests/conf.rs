@@ -2,15 +2,7 @@
 
 use super::util::{read, root};
 use std::collections::BTreeSet;
-use sted::conf::{Compare, Conf, Flag, Key, Lab, Profile};
-
-/// Returns the configuration that the manual describes: every default, including the lab and
-/// comparisons.
-fn manual() -> Conf {
-    let (lab, compare) = (Some(Lab::default()), Some(Compare::default()));
-    let profile = Some(Profile::default());
-    Conf { lab, compare, profile, ..Conf::default() }
-}
+use sted::conf::{Conf, Flag, Key};
 
 /// A key in the manual: the comment above it, and its line.
 struct Entry {
@@ -55,7 +47,7 @@ fn manual_is_what_the_code_declares() {
     let path = "conf/reference.toml";
     let text = read(path);
     let (opening, _) = text.split_once("\n# ---").expect("a rule ends the opening");
-    let declared = opening.to_owned() + &manual().manual();
+    let declared = opening.to_owned() + &Conf::with_experiments().manual();
     if std::env::var_os("STED_GOLDEN").is_some_and(|value| value == "1") {
         std::fs::write(root().join(path), &declared).expect("the manual can be written");
         return;
@@ -68,7 +60,7 @@ fn manual_is_what_the_code_declares() {
 /// A job can't be bound to the value of a key that may change while it runs.
 #[test]
 fn flags_do_not_contradict_each_other() {
-    for Key { section, name, flags, .. } in manual().keys() {
+    for Key { section, name, flags, .. } in Conf::with_experiments().keys() {
         let has = |flag| flags.contains(&flag);
         assert!(!(has(Flag::Kept) && (has(Flag::Live) || has(Flag::Site))), "{section}.{name}");
         let is_kept = matches!((section, name), ("url" | "store", _) | ("job", "name"));
@@ -80,7 +72,7 @@ fn flags_do_not_contradict_each_other() {
 fn manual_holds_the_defaults() {
     let text = read("conf/reference.toml");
     let conf = Conf::parse(&text, "conf/reference.toml").unwrap_or_else(|error| panic!("{error}"));
-    assert_eq!(conf, manual());
+    assert_eq!(conf, Conf::with_experiments());
 }
 
 #[test]
@@ -89,7 +81,7 @@ fn manual_has_every_key_and_no_other_in_order() {
         .into_iter()
         .map(|entry| (entry.section, entry.name, entry.value))
         .collect();
-    let in_code: Vec<_> = manual()
+    let in_code: Vec<_> = Conf::with_experiments()
         .keys()
         .into_iter()
         .map(|key| (key.section.to_owned(), key.name.to_owned(), key.value))
@@ -107,7 +99,7 @@ fn manual_has_every_key_and_no_other_in_order() {
 
 #[test]
 fn manual_says_what_each_key_allows() {
-    let keys = manual().keys();
+    let keys = Conf::with_experiments().keys();
     for entry in entries(&read("conf/reference.toml")) {
         let same = |key: &&Key| key.section == entry.section && key.name == entry.name;
         let key = keys.iter().find(same).expect("a key of the code");
@@ -121,7 +113,7 @@ fn manual_says_what_each_key_allows() {
 /// The manual mentions other keys by name: they must exist.
 #[test]
 fn manual_names_only_keys_that_are() {
-    let keys = manual().keys();
+    let keys = Conf::with_experiments().keys();
     let sections: BTreeSet<&str> = keys.iter().map(|key| key.section).collect();
     let mut named = 0;
     for entry in entries(&read("conf/reference.toml")) {

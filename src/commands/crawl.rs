@@ -22,7 +22,7 @@ use crate::os::disk::{Lock, OsDisk};
 use crate::os::{self, console, signal};
 pub use asked::Asked;
 use asked::Form;
-pub(super) use claim::{cannot, damaged, refused};
+pub(super) use claim::{damaged, refused};
 use claim::{rebuilt, refuse_what_cannot_go_on, refuse_what_may_not_change, take_job, write_whole};
 use std::io::{self, Write};
 use std::path::Path;
@@ -37,8 +37,8 @@ pub fn run(asked: &Asked) -> Result<Exit, Failure> {
     let (file, mut conf, lock) = prepare(asked)?;
     let (rebuild, resume) = (asked.rebuild, file.crawl_command());
     let directory = conf.job.directory.clone();
-    let cannot = |error: &dyn std::fmt::Display| cannot(&directory, error);
-    let mut disk = OsDisk::open(&directory).map_err(|error| cannot(&error))?;
+    let mut disk =
+        OsDisk::open(&directory).map_err(|error| Failure::of_file(&directory, &error))?;
     if rebuild {
         // Check before anything is rebuilt.
         refuse_what_may_not_change(&conf, &directory, rebuild)?;

@@ -5,6 +5,7 @@
 //! one that a signal or a limit ended is incomplete anyway. The numbers never change their meaning.
 
 use std::fmt;
+use std::path::Path;
 use std::process::ExitCode;
 
 /// How the program ended.
@@ -145,6 +146,11 @@ impl Failure {
     /// Creates a failure with this exit code and message.
     pub fn new(exit: Exit, text: impl fmt::Display) -> Self {
         Self { exit, text: text.to_string() }
+    }
+
+    /// Creates the failure of a file or folder that can't be read or written, for this reason.
+    pub fn of_file(path: &Path, why: &dyn fmt::Display) -> Self {
+        Self::new(Exit::Disk, format!("{}: {why}", path.display()))
     }
 }
 

@@ -18,6 +18,6 @@ pub(super) fn directory(job: &Path) -> Result<PathBuf, Failure> {
             let text = format!("{name}: no such job; name its directory or its configuration");
             Err(Failure::new(Exit::Job, text))
         }
-        Err(error) => Err(Failure::new(Exit::Disk, format!("{name}: {error}"))),
+        Err(error) => Err(Failure::of_file(job, &error)),
     }
 }

@@ -157,6 +157,13 @@ impl Conf {
         self.lab.is_some() || self.compare.is_some()
     }
 
+    /// Returns the default configuration with every section that may be absent.
+    pub fn with_experiments() -> Self {
+        let (lab, compare) = (Some(Lab::default()), Some(Compare::default()));
+        let profile = Some(Profile::default());
+        Self { lab, compare, profile, ..Self::default() }
+    }
+
     /// Returns every key with its value, in the order of the file. Keys of experiments are included
     /// only if the configuration is one of an experiment.
     pub fn keys(&self) -> Vec<Key> {
@@ -201,9 +208,7 @@ fn syntax(text: &str, error: &toml::de::Error) -> Mistake {
 
 /// Reports each given key and section that doesn't exist.
 fn unknown(given: &Given<'_>, mistakes: &mut Vec<Mistake>) {
-    let (lab, compare) = (Some(Lab::default()), Some(Compare::default()));
-    let profile = Some(Profile::default());
-    let known = Conf { lab, compare, profile, ..Conf::default() }.keys();
+    let known = Conf::with_experiments().keys();
     for setting in given.settings {
         if let Some(text) = stray_setting(setting.key(), &known) {
             mistakes.push(Mistake { place: setting.place(), key: setting.key().to_owned(), text });

@@ -1,6 +1,7 @@
 //! Validates texts: names, addresses, URLs, patterns. Every error says what to write instead.
 
 use super::{Hostile, mistake};
+use crate::url::domain::is_within;
 use std::net::{IpAddr, SocketAddr};
 
 /// Host names reserved for documentation and tests, at which nobody can be reached.
@@ -53,10 +54,7 @@ pub(super) fn contact(text: &str) -> Result<(), String> {
 
 fn reached(text: &str, host: &str) -> Result<(), String> {
     let host = host.trim_end_matches('.').to_ascii_lowercase();
-    let under = |name: &str| {
-        host.strip_suffix(name).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
-    };
-    match PLACEHOLDERS.into_iter().find(|name| under(name)) {
+    match PLACEHOLDERS.into_iter().find(|name| is_within(&host, name)) {
         Some(name) => Err(format!(
             "{text:?} reaches no one: {name} is reserved for documentation and tests; write your \
              own address"

@@ -31,14 +31,7 @@ fn mistakes(text: &str) -> Vec<String> {
 }
 
 fn every_key() -> Vec<Key> {
-    experiments().keys()
-}
-
-/// A configuration with every section.
-fn experiments() -> Conf {
-    let (lab, compare) = (Some(Lab::default()), Some(Compare::default()));
-    let profile = Some(Profile::default());
-    Conf { lab, compare, profile, ..Conf::default() }
+    Conf::with_experiments().keys()
 }
 
 #[test]
@@ -568,7 +561,7 @@ fn another_value(key: &Key, random: &mut Random) -> String {
 
 #[test]
 fn law_no_text_makes_it_panic() {
-    let text = experiments().render();
+    let text = Conf::with_experiments().render();
     let pieces = ["\"", "[", "]", "=", "\n", "9", "-", ".", "\\", "\u{fffd}", "ü", "#", "{"];
     let mut random = Random(11);
     let (mut right, mut wrong) = (0, 0);

@@ -5,14 +5,9 @@
 //! are not followed (RFC 9110 15.4.1, 15.4.6, 15.4.7), and the body of a redirect without a valid
 //! `Location` is shown, as in browsers.
 
+use crate::http::is_redirect;
 use crate::http::response::Head;
 use crate::url::{Batch, Url, UrlRef, canon::Joiner};
-
-/// Returns whether a reply with this status is a redirect, provided that its `Location` is valid.
-/// `has_location` says whether there is such a field.
-pub(super) fn is_redirect(status: u16, has_location: bool) -> bool {
-    has_location && matches!(status, 301 | 302 | 303 | 307 | 308)
-}
 
 /// Returns where a reply to the URL `from` redirects, or `None` if it is no redirect. `head` is the
 /// parsed head of the reply and `bytes` are the bytes it was parsed from. Of several `Location`
@@ -24,7 +19,7 @@ pub(super) fn redirect_target(
     from: UrlRef<'_>,
     units: &mut usize,
 ) -> Option<Url> {
-    if !is_redirect(head.status, true) {
+    if !is_redirect(head.status) {
         return None;
     }
     let is_location = |name: &[u8]| name.eq_ignore_ascii_case(b"location");

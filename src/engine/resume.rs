@@ -9,7 +9,6 @@ use super::archive::verify;
 use super::backlog::{self, ROBOTS_TXT};
 use super::checkpoint::manifest::Manifest;
 use super::checkpoint::{self, Checkpoints, remove_strays};
-use super::redirect::is_redirect;
 use super::robots::state::{Robots, RobotsStatus};
 use super::settings::Settings;
 use super::{Engine, Error};
@@ -20,6 +19,7 @@ use crate::ground::frame::{self, Flaw, Frame, Reader, Role};
 use crate::ground::map::Set;
 use crate::ground::stats::Meter;
 use crate::ground::time::{Now, UnixTime};
+use crate::http::is_redirect;
 use crate::seeds::Seed;
 use crate::seen::Seen;
 use crate::store::{Kept, Position};
@@ -318,7 +318,7 @@ impl Engine {
             {
                 let own = admission.hash(url.as_str().as_bytes());
                 let key = admission.key_of(url, &mut key);
-                let is_page = !is_redirect(status, true);
+                let is_page = !is_redirect(status);
                 let reservation = is_page.then(|| admission.quotas_mut().owe(url)).flatten();
                 replays.add((key, own), kept, frontier.find(url), reservation);
             }

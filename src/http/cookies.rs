@@ -139,7 +139,7 @@ impl Stored {
             Some(named) if domain::is_suffix(&named) => return None,
             named => named,
         };
-        if named.as_ref().is_some_and(|named| !is_within(host, named)) {
+        if named.as_ref().is_some_and(|named| !domain::is_within(host, named)) {
             return None;
         }
         let secure = attributes.secure().unwrap_or(false);
@@ -182,8 +182,11 @@ impl Stored {
 
     fn matches(&self, url: UrlRef<'_>) -> bool {
         let host = url.host();
-        let is_host =
-            if self.host_only { host == &*self.domain } else { is_within(host, &self.domain) };
+        let is_host = if self.host_only {
+            host == &*self.domain
+        } else {
+            domain::is_within(host, &self.domain)
+        };
         is_host && (url.is_https() || !self.secure) && is_below(url.path(), &self.path)
     }
 
@@ -195,7 +198,8 @@ impl Stored {
     /// Returns whether `other`, set over plain HTTP, must not shadow this secure cookie (RFC
     /// 6265bis 5.7, step 16).
     fn is_shadowed_by(&self, other: &Self) -> bool {
-        let near = is_within(&self.domain, &other.domain) || is_within(&other.domain, &self.domain);
+        let near = domain::is_within(&self.domain, &other.domain)
+            || domain::is_within(&other.domain, &self.domain);
         self.secure && self.name == other.name && near && is_below(&other.path, &self.path)
     }
 
@@ -220,13 +224,6 @@ fn expiry(attributes: &Cookie<'_>, now: UnixTime) -> Option<UnixTime> {
     let at = attributes.expires_datetime()?.unix_timestamp();
     let us = u64::try_from(at).unwrap_or(0).saturating_mul(1_000_000);
     Some(UnixTime::from_micros(us))
-}
-
-/// Returns whether `host` equals `domain` or is a subdomain of it (RFC 6265bis 5.1.3). An IP
-/// address is a subdomain of nothing.
-fn is_within(host: &str, domain: &str) -> bool {
-    let is_below = || host.strip_suffix(domain).is_some_and(|front| front.ends_with('.'));
-    host == domain || is_below() && !domain::is_address(host)
 }
 
 /// Returns whether `path` matches the cookie path `folder` (RFC 6265bis 5.1.4).

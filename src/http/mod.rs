@@ -29,6 +29,12 @@ pub mod request;
 pub mod response;
 pub mod wait;
 
+/// Returns whether a reply with this status is a redirect, if its `Location` is valid: the "redirect
+/// status" of the Fetch standard.
+pub const fn is_redirect(status: u16) -> bool {
+    matches!(status, 301 | 302 | 303 | 307 | 308)
+}
+
 /// The settings of HTTP.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settings {

@@ -30,6 +30,12 @@ pub fn is_listed(name: &str) -> bool {
     !is_address(name) && suffix.is_some_and(|suffix| suffix.as_bytes().len() < name.len())
 }
 
+/// Returns whether a canonical host is a domain or a name below it. An IP address is below nothing.
+pub fn is_within(host: &str, domain: &str) -> bool {
+    let is_below = || host.strip_suffix(domain).is_some_and(|front| front.ends_with('.'));
+    host == domain || is_below() && !is_address(host)
+}
+
 /// Returns whether a canonical host is an IP address.
 pub fn is_address(host: &str) -> bool {
     ip_of_host(host).is_some()
@@ -53,6 +59,20 @@ mod tests {
             ("127.0.0.1", false),
         ] {
             assert_eq!(is_listed(name), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn names_below_a_domain() {
+        for (host, domain, expected) in [
+            ("a.test", "a.test", true),
+            ("b.a.test", "a.test", true),
+            ("ba.test", "a.test", false),
+            ("a.test", "b.a.test", false),
+            ("127.0.0.1", "127.0.0.1", true),
+            ("127.0.0.1", "0.0.1", false),
+        ] {
+            assert_eq!(is_within(host, domain), expected, "{host} {domain}");
         }
     }
 

@@ -99,13 +99,10 @@ pub(super) fn run(
     out: Option<&Path>,
     memory: u64,
 ) -> Result<Exit, Failure> {
-    let cannot = |what: &Path, error: &dyn std::fmt::Display| {
-        Failure::new(Exit::Disk, format!("{}: {error}", what.display()))
-    };
     let mut audits = Vec::new();
     for job in jobs {
         let memory = usize::try_from(memory).unwrap_or(usize::MAX);
-        audits.push(audit(job, memory).map_err(|error| cannot(job, &error))?);
+        audits.push(audit(job, memory).map_err(|error| Failure::of_file(job, &error))?);
     }
     let result = match format {
         Format::Text => audits.iter().map(text::of).collect::<Vec<_>>().join("\n"),
@@ -113,7 +110,7 @@ pub(super) fn run(
         Format::Html => html::of(&audits),
     };
     match out {
-        Some(path) => fs::write(path, result).map_err(|error| cannot(path, &error))?,
+        Some(path) => fs::write(path, result).map_err(|error| Failure::of_file(path, &error))?,
         None => print(&result)?,
     }
     let worst = audits.iter().map(Audit::verdict).max().unwrap_or(Verdict::CannotTell);

@@ -7,6 +7,7 @@ use super::{Audit, host_of};
 use crate::conf::{Burst, SiteTable};
 use crate::ground::map::Map;
 use crate::store::log::{Politeness, SitePoliteness};
+use crate::url::domain::is_within;
 use std::time::Duration;
 
 /// The promises of a run, in force since `from`. Times are in microseconds.
@@ -74,10 +75,8 @@ impl Tables {
     /// is in.
     pub(super) fn of(&self, host: &str) -> Option<Own> {
         let host = host.strip_suffix('.').unwrap_or(host);
-        let is_in = |table: &&Table| {
-            let above = host.strip_suffix(table.name.as_str());
-            above == Some("") || !table.is_host && above.is_some_and(|front| front.ends_with('.'))
-        };
+        let is_in =
+            |table: &&Table| host == table.name || !table.is_host && is_within(host, &table.name);
         let matching = self.0.iter().filter(is_in);
         let best = matching.max_by_key(|table| (table.is_host, table.name.len()));
         best.map(|table| table.own)

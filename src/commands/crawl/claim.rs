@@ -31,7 +31,7 @@ pub(super) fn take_job(conf: &Conf, file: Option<&Path>) -> Result<Lock, Failure
     }
     refuse_foreign(conf, file)?;
     refuse_other_name(conf, file)?;
-    fs::create_dir_all(directory).map_err(|error| cannot(directory, &error))?;
+    fs::create_dir_all(directory).map_err(|error| Failure::of_file(directory, &error))?;
     let lock = os::disk::lock(directory).map_err(not_locked)?;
     if let Some(how) = os::disk::exposure(directory) {
         log::warn!(
@@ -68,7 +68,7 @@ fn refuse_foreign(conf: &Conf, file: Option<&Path>) -> Result<(), Failure> {
     let directory = &conf.job.directory;
     let entries = match fs::read_dir(directory) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        entries => entries.map_err(|error| cannot(directory, &error))?,
+        entries => entries.map_err(|error| Failure::of_file(directory, &error))?,
     };
     let own: Vec<PathBuf> = named_files(conf)
         .into_iter()
@@ -77,7 +77,7 @@ fn refuse_foreign(conf: &Conf, file: Option<&Path>) -> Result<(), Failure> {
         .collect();
     let (mut foreign, mut count) = (Vec::new(), 0);
     for entry in entries {
-        let entry = entry.map_err(|error| cannot(directory, &error))?;
+        let entry = entry.map_err(|error| Failure::of_file(directory, &error))?;
         let name = entry.file_name();
         if MARKS.iter().any(|mark| name == *mark) {
             return Ok(());
@@ -156,7 +156,7 @@ fn conf_of_job(directory: &Path) -> Result<Option<Result<Conf, String>>, Failure
     }
     let text = match os::disk::read(directory, "conf.toml") {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        text => text.map_err(|error| cannot(directory, &error))?,
+        text => text.map_err(|error| Failure::of_file(directory, &error))?,
     };
     let name = directory.join("conf.toml").display().to_string();
     let conf = Conf::parse(&String::from_utf8_lossy(&text), &name);
@@ -167,7 +167,7 @@ fn conf_of_job(directory: &Path) -> Result<Option<Result<Conf, String>>, Failure
 /// one with other values.
 pub(super) fn write_whole(directory: &Path, name: &str, text: &str) -> Result<(), Failure> {
     let written = os::disk::replace(directory, name, text.as_bytes());
-    written.map_err(|error| cannot(&directory.join(name), &error))
+    written.map_err(|error| Failure::of_file(&directory.join(name), &error))
 }
 
 /// Converts the error of locking a job to a failure with an exit code.
@@ -179,15 +179,11 @@ fn not_locked(error: LockError) -> Failure {
     Failure::new(exit, error)
 }
 
-pub(in crate::commands) fn cannot(directory: &Path, error: &dyn std::fmt::Display) -> Failure {
-    Failure::new(Exit::Disk, format!("{}: {error}", directory.display()))
-}
-
 /// Returns the failure for a state on disk that can't be read, with a fix.
 pub(in crate::commands) fn damaged(directory: &Path, error: &frame::Error) -> Failure {
     let job = directory.display();
     match error {
-        frame::Error::Disk(error) => cannot(directory, error),
+        frame::Error::Disk(error) => Failure::of_file(directory, error),
         frame::Error::Damaged(damage) => {
             let fix = match damage.flaw {
                 frame::Flaw::Version(format) if format > frame::FORMAT => {
@@ -207,13 +203,14 @@ pub(in crate::commands) fn damaged(directory: &Path, error: &frame::Error) -> Fa
 
 /// Rebuilds the state of the job from its archive.
 pub(super) fn rebuilt(directory: &Path, disk: &mut OsDisk) -> Result<Earlier, Failure> {
-    if !holds_crawl(disk).map_err(|error| cannot(directory, &error))? {
+    if !holds_crawl(disk).map_err(|error| Failure::of_file(directory, &error))? {
         let job = directory.display();
         return Err(Failure::new(Exit::Job, format!("{job}: has no crawl to rebuild")));
     }
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let now = UnixTime::from_micros(u64::try_from(since.as_micros()).unwrap_or(u64::MAX));
-    Earlier::rebuild(signal::entropy(), now, disk).map_err(|error| cannot(directory, &error))
+    Earlier::rebuild(signal::entropy(), now, disk)
+        .map_err(|error| Failure::of_file(directory, &error))
 }
 
 /// Returns whether a crawl has written anything in this job directory. Its log may have been moved
@@ -227,7 +224,7 @@ fn holds_crawl(disk: &mut OsDisk) -> Result<bool, crate::ground::disk::Error> {
 pub(in crate::commands) fn refused(directory: &Path, error: engine::Error) -> Failure {
     match error {
         engine::Error::State(error) => damaged(directory, &error),
-        engine::Error::Store(error) => cannot(directory, &error),
+        engine::Error::Store(error) => Failure::of_file(directory, &error),
         error => Failure::new(Exit::Usage, error),
     }
 }
@@ -241,7 +238,7 @@ pub(super) fn refuse_what_cannot_go_on(
     earlier: Option<&Earlier>,
 ) -> Result<(), Failure> {
     let job = directory.display();
-    let holds = holds_crawl(disk).map_err(|error| cannot(directory, &error))?;
+    let holds = holds_crawl(disk).map_err(|error| Failure::of_file(directory, &error))?;
     let text = match earlier {
         Some(_) if !conf.state.keep => format!(
             "{job}: has a crawl that can be resumed, but state.keep is false; set it to true, or \

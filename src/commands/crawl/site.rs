@@ -6,7 +6,7 @@
 //! refused, because the operator would not see which of them count.
 
 use super::asked::Asked;
-use super::claim::{cannot, take_job, write_whole};
+use super::claim::{take_job, write_whole};
 use crate::commands::file::shell;
 use crate::commands::{ConfFile, Exit, Failure, check, inputs};
 use crate::conf::{Conf, HostsFile, Mistakes, Place, Setting};
@@ -59,11 +59,11 @@ pub(super) fn prepare(asked: &Asked, urls: &[String]) -> Result<(ConfFile, Conf,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             if let Some(seeds) = &site.seeds {
                 os::disk::replace(&directory, SEEDS, seeds)
-                    .map_err(|error| cannot(&directory.join(SEEDS), &error))?;
+                    .map_err(|error| Failure::of_file(&directory.join(SEEDS), &error))?;
             }
             write_whole(&directory, CONF, &(remarks(&file) + &site.text))?;
         }
-        Err(error) => return Err(cannot(&file, &error)),
+        Err(error) => return Err(Failure::of_file(&file, &error)),
     }
     let file = ConfFile::new(&file);
     let (job, resume) = (directory.display(), file.crawl_command());
@@ -80,10 +80,13 @@ impl Site {
         let directory =
             asked.out.clone().map_or_else(|| Path::new("jobs").join(&name), PathBuf::from);
         // The job can be resumed from any directory.
-        let directory =
-            std::path::absolute(&directory).map_err(|error| cannot(&directory, &error))?;
+        let directory = std::path::absolute(&directory)
+            .map_err(|error| Failure::of_file(&directory, &error))?;
         let Some(place) = directory.to_str() else {
-            return Err(cannot(&directory, &"is not valid UTF-8; write another --out DIR"));
+            return Err(Failure::of_file(
+                &directory,
+                &"is not valid UTF-8; write another --out DIR",
+            ));
         };
         let mut set = vec![
             Setting::of_text("--out", "job.name", &name),
@@ -113,7 +116,7 @@ impl Site {
         let mut named = conf.clone();
         named.job.seeds_file = None;
         check::refuse_missing_files(&named, Path::new(NAME))?;
-        make_absolute(&mut conf).map_err(|error| cannot(&directory, &error))?;
+        make_absolute(&mut conf).map_err(|error| Failure::of_file(&directory, &error))?;
         let text = conf.render_only(&set);
         Ok(Self { conf, text, seeds })
     }

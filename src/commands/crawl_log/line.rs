@@ -2,6 +2,8 @@
 //!
 //! Cost: one pass over the line, and nothing is copied unless the JSON has escapes.
 
+use crate::ground::time::UnixTime;
+use crate::http::is_redirect;
 use crate::store::log::Extra;
 
 /// The fields of a line, as they are written. Times in `more` are in microseconds.
@@ -80,10 +82,15 @@ impl<'a> Line<'a> {
         self.has("replayed")
     }
 
+    /// Returns whether the reply is a redirect that was followed, and so no page.
+    pub(in crate::commands) fn is_followed(&self) -> bool {
+        u16::try_from(self.status).is_ok_and(is_redirect) && !self.has("badLocation")
+    }
+
     /// Returns when the line was written, in microseconds since 1970.
     pub(in crate::commands) fn written(&self) -> Option<u64> {
         let digits: String = self.time.chars().filter(char::is_ascii_digit).collect();
-        u64::try_from(millis_of(&digits)?).ok()?.checked_mul(1_000)
+        Some(millis_of(&digits)? * 1_000)
     }
 
     /// Returns how long the fetch took, in microseconds; `None` if no request was sent. Format 1
@@ -99,8 +106,7 @@ impl<'a> Line<'a> {
     /// if no request was sent.
     pub(in crate::commands) fn drift(&self) -> Option<i64> {
         let begun = millis_of(self.begun?.split_once('+')?.0)?;
-        let steady = i64::try_from(self.more.sent? / 1_000).ok()?;
-        Some((begun - steady) * 1_000)
+        Some(begun.cast_signed().checked_sub_unsigned(self.more.sent? / 1_000)? * 1_000)
     }
 }
 
@@ -114,14 +120,10 @@ pub(in crate::commands) fn host_of(origin: &str) -> &str {
 }
 
 /// Parses a time such as `20261120093849123` to milliseconds since 1970.
-fn millis_of(digits: &str) -> Option<i64> {
-    let part = |from: usize, to: usize| digits.get(from..to)?.parse::<i64>().ok();
-    let (year, month, day) = (part(0, 4)?, part(4, 6)?, part(6, 8)?);
-    // Days since 1970 of the proleptic Gregorian calendar, with years that begin in March.
-    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
-    let days = year * 365 + year / 4 - year / 100 + year / 400 + (month * 153 + 2) / 5 + day;
-    let seconds = ((days - 719_469) * 24 + part(8, 10)?) * 3_600;
-    Some((seconds + part(10, 12)? * 60 + part(12, 14)?) * 1_000 + part(14, 17)?)
+fn millis_of(digits: &str) -> Option<u64> {
+    let (seconds, millis) = digits.split_at_checked(14)?;
+    let millis: u64 = millis.get(..3)?.parse().ok()?;
+    Some(UnixTime::from_digits(seconds)?.as_micros() / 1_000 + millis)
 }
 
 #[cfg(test)]
@@ -133,7 +135,9 @@ mod tests {
         assert_eq!(millis_of("19700101000000000"), Some(0));
         assert_eq!(millis_of("20261120093849123"), Some(1_795_167_529_123));
         assert_eq!(millis_of("20240229235959999"), Some(1_709_251_199_999));
-        assert_eq!(millis_of("2026"), None);
+        for wrong in ["2026", "20260230000000000", "202611200938491x3", "+0261120093849123"] {
+            assert_eq!(millis_of(wrong), None, "{wrong}");
+        }
     }
 
     #[test]

@@ -91,8 +91,7 @@ struct Kind {
 
 impl Kind {
     fn of(line: &Line<'_>, outcome: &str) -> Self {
-        let is_redirect = matches!(line.status, 301 | 302 | 303 | 307 | 308);
-        let is_followed = is_redirect && !line.has("badLocation");
+        let is_followed = line.is_followed();
         let is_cut = outcome == "body-too-large";
         let is_reply = (line.status > 0 && !is_followed) || is_cut;
         Self {

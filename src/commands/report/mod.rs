@@ -119,7 +119,7 @@ pub(super) fn run(options: &Options) -> Result<Exit, Failure> {
     let out = options.out.as_deref();
     match (options.format, out) {
         (Format::Csv, Some(folder)) if !is_one || folder.is_dir() => {
-            fs::create_dir_all(folder).map_err(|error| cannot(folder, &error))?;
+            fs::create_dir_all(folder).map_err(|error| Failure::of_file(folder, &error))?;
             for table in tables {
                 let path = folder.join(format!("{}.csv", table.name));
                 write(Some(&path), |out| csv::write(out, &reports, table))?;
@@ -138,7 +138,8 @@ fn report(job: &Path, options: &Options) -> Result<Report, Failure> {
     let folder = if is_conf { load(job)?.job.directory } else { job.to_owned() };
     let memory = usize::try_from(options.memory << 20).unwrap_or(usize::MAX);
     let top = options.top.unwrap_or(TEXT_ROWS);
-    let report = Report::of(&folder, memory, top).map_err(|error| cannot(&folder, &error))?;
+    let report =
+        Report::of(&folder, memory, top).map_err(|error| Failure::of_file(&folder, &error))?;
     if report.lines.all == report.lines.illegible {
         let text = format!("{}: there is no crawl log", folder.display());
         return Err(Failure::new(Exit::Job, text));
@@ -166,10 +167,6 @@ fn write(
     match written {
         // A reader such as `head` has read enough.
         Err(error) if path.is_none() && error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        written => written.map_err(|error| cannot(name, &error)),
+        written => written.map_err(|error| Failure::of_file(name, &error)),
     }
-}
-
-fn cannot(what: &Path, error: &io::Error) -> Failure {
-    Failure::new(Exit::Disk, format!("{}: {error}", what.display()))
 }

@@ -20,8 +20,6 @@ use std::path::Path;
 const SEED_BYTES: usize = 200;
 /// The largest seed file that is read, as a share of the memory.
 const FILE_SHARE: u64 = 16;
-/// The statuses that lead to another URL.
-const REDIRECTS: [i32; 5] = [301, 302, 303, 307, 308];
 
 /// What became of a seed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -165,12 +163,11 @@ impl Seeds {
             None => self.rows.get_mut(line.url),
         };
         let Some(row) = row else { return };
-        let is_redirect = REDIRECTS.contains(&line.status) && !line.has("badLocation");
         row.state = match outcome {
             "blocked" => State::Blocked,
             "redirect-to-known" => State::Redirected,
             _ if line.has("retried") => State::Waiting,
-            _ if is_redirect => State::Redirected,
+            _ if line.is_followed() => State::Redirected,
             "ok" | "redirect" | "body-too-large" if is_first => State::Fetched,
             "ok" | "redirect" | "body-too-large" => State::Redirected,
             _ => State::Failed,

@@ -13,7 +13,7 @@ mod merge;
 mod package;
 mod pages;
 
-use super::crawl::{cannot, damaged};
+use super::crawl::damaged;
 use super::{Exit, Failure, job, load, print};
 use crate::engine::Earlier;
 use crate::ground::map::{Map, Set};
@@ -72,7 +72,7 @@ pub(super) fn run(job: &Path, out: Option<&Path>) -> Result<Exit, Failure> {
     let _lock = lock(&folder).map_err(|error| not_locked(&folder, &error))?;
     refuse_unclean(&folder)?;
     let warcs = files(&folder.join("warc"), &[".warc.gz", ".warc"])
-        .map_err(|error| cannot(&folder.join("warc"), &error))?;
+        .map_err(|error| Failure::of_file(&folder.join("warc"), &error))?;
     if warcs.is_empty() {
         let text = format!(
             "{}: has no archive: there is no WARC file in {}",
@@ -81,7 +81,7 @@ pub(super) fn run(job: &Path, out: Option<&Path>) -> Result<Exit, Failure> {
         );
         return Err(Failure::new(Exit::Job, text));
     }
-    let packed = pack(&folder, &path, &warcs).map_err(|error| cannot(&path, &error))?;
+    let packed = pack(&folder, &path, &warcs).map_err(|error| Failure::of_file(&path, &error))?;
     print(&packed.text(&path, &folder))?;
     Ok(if packed.is_whole() { Exit::Finished } else { Exit::NotWhole })
 }
@@ -96,13 +96,14 @@ fn not_locked(folder: &Path, error: &LockError) -> Failure {
             );
             Failure::new(Exit::Job, text)
         }
-        LockError::Failed { path, source } => cannot(path, source),
+        LockError::Failed { path, source } => Failure::of_file(path, source),
     }
 }
 
 /// Refuses a job that was not stopped in order: its last files may end with half a record.
 fn refuse_unclean(folder: &Path) -> Result<(), Failure> {
-    let mut disk = OsDisk::open_to_read(folder).map_err(|error| cannot(folder, &error))?;
+    let mut disk =
+        OsDisk::open_to_read(folder).map_err(|error| Failure::of_file(folder, &error))?;
     let found = Earlier::find(&mut disk).map_err(|error| damaged(folder, &error))?;
     if found.is_none_or(|earlier| earlier.is_clean()) {
         return Ok(());

@@ -4,22 +4,19 @@
 //! Cost: one pass over the crawl log, some 300 ns a line.
 
 use super::Subject;
-use crate::commands::{Exit, Failure};
+use crate::commands::{Failure, crawl_log};
 use crate::engine::why::Why;
 use crate::store::{cdxj, log};
 use crate::url::UrlRef;
 use crate::url::key::KeyRules;
-use flate2::bufread::MultiGzDecoder;
 use serde::Serialize;
 use std::collections::VecDeque;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 
 /// The most lines about a URL that are shown: the last ones.
 const LINES_MAX: usize = 5;
-/// The size of the buffer for reading the log.
-const BUFFER_BYTES: usize = 256 << 10;
 
 /// What the files of a job say about a URL.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -93,39 +90,15 @@ pub(super) fn of(directory: &Path, why: &Why, keys: &KeyRules) -> Result<History
         redirects: 0,
         next: None,
     };
-    for name in log_files(directory)? {
-        let path = directory.join(&name);
-        search.read(&path, &name).map_err(|error| cannot(&path, &error))?;
+    let parts = crawl_log::parts(directory);
+    for path in parts.map_err(|error| Failure::of_file(directory, &error))? {
+        search.read(&path).map_err(|error| Failure::of_file(&path, &error))?;
     }
     let lines: Vec<Line> = search.lines.into();
     let stored = lines.iter().rev().find_map(|line| line.stored.clone());
     let record = stored.map(|(name, offset)| record(directory, name, offset)).transpose()?;
     let Search { count, redirects, next, .. } = search;
     Ok(History { lines_count: count, lines, redirects, next, record })
-}
-
-fn cannot(path: &Path, error: &io::Error) -> Failure {
-    Failure::new(Exit::Disk, format!("{}: {error}", path.display()))
-}
-
-/// Returns the files of the crawl log, oldest first. Rotated parts may have been compressed.
-fn log_files(directory: &Path) -> Result<Vec<String>, Failure> {
-    let mut parts = Vec::new();
-    for entry in fs::read_dir(directory).map_err(|error| cannot(directory, &error))? {
-        let name = entry.map_err(|error| cannot(directory, &error))?.file_name();
-        let Some(name) = name.to_str() else { continue };
-        let number = name.strip_prefix("crawl-").and_then(|rest| rest.split_once('.'));
-        let Some((number, "log" | "log.gz")) = number else { continue };
-        if let Ok(number) = number.parse::<u64>() {
-            parts.push((number, name.to_owned()));
-        }
-    }
-    parts.sort_unstable();
-    let mut names: Vec<String> = parts.into_iter().map(|(_, name)| name).collect();
-    if directory.join("crawl.log").exists() {
-        names.push("crawl.log".to_owned());
-    }
-    Ok(names)
 }
 
 /// A pass over the crawl log.
@@ -142,20 +115,11 @@ struct Search<'a> {
 
 impl Search<'_> {
     /// Reads one file of the log.
-    fn read(&mut self, path: &Path, name: &str) -> io::Result<()> {
-        let file = BufReader::with_capacity(BUFFER_BYTES, File::open(path)?);
-        match name.ends_with(".gz") {
-            true => self.read_lines(BufReader::new(MultiGzDecoder::new(file)), name),
-            false => self.read_lines(file, name),
-        }
-    }
-
-    fn read_lines(&mut self, mut file: impl BufRead, name: &str) -> io::Result<()> {
-        let mut bytes = Vec::new();
-        // The last line may be incomplete while the crawl writes it.
-        while file.read_until(b'\n', &mut bytes)? > 0 && bytes.pop() == Some(b'\n') {
-            self.take(&bytes, name);
-            bytes.clear();
+    fn read(&mut self, path: &Path) -> io::Result<()> {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let (mut file, mut line) = (crawl_log::open(path)?, Vec::new());
+        while crawl_log::read_line(&mut *file, &mut line)? {
+            self.take(&line, &name);
         }
         Ok(())
     }
@@ -169,6 +133,7 @@ impl Search<'_> {
             return;
         }
         let text = String::from_utf8_lossy(bytes);
+        // The last line may be incomplete while the crawl writes it.
         let Ok(entry) = log::parse(&text) else { return };
         if is_it && entry.extra.reason.as_deref() == Some("redirect-to-known") {
             self.redirects += 1;
@@ -224,9 +189,9 @@ fn record(directory: &Path, name: String, offset: u64) -> Result<Record, Failure
     let mut index = None;
     if let Some(file) = found("index", &format!("{stem}.cdxj")) {
         let path = directory.join(&file);
-        let opened = File::open(&path).map_err(|error| cannot(&path, &error))?;
+        let opened = File::open(&path).map_err(|error| Failure::of_file(&path, &error))?;
         for (number, line) in (1..).zip(BufReader::new(opened).lines()) {
-            let line = line.map_err(|error| cannot(&path, &error))?;
+            let line = line.map_err(|error| Failure::of_file(&path, &error))?;
             if cdxj::parse(&line).is_ok_and(|entry| entry.offset == offset) {
                 index = Some((file, number));
                 break;
@@ -242,6 +207,7 @@ mod tests {
     use crate::url::key::Settings;
     use flate2::Compression;
     use flate2::write::GzEncoder;
+    use std::fs;
     use std::io::Write;
 
     fn line(url: &str, status: i32, via: &str, reason: &str) -> String {
@@ -281,10 +247,8 @@ mod tests {
             redirects: 0,
             next: None,
         };
-        let names = log_files(folder.path()).expect("readable");
-        assert_eq!(names, ["crawl-00000.log.gz", "crawl-00001.log", "crawl.log"]);
-        for name in names {
-            search.read(&path(&name), &name).expect("readable");
+        for part in crawl_log::parts(folder.path()).expect("readable") {
+            search.read(&part).expect("readable");
         }
         let found: Vec<i32> = search.lines.iter().map(|line| line.status).collect();
         assert_eq!((search.count, found), (6, vec![501, 502, 503, 404, 200]));

@@ -74,9 +74,7 @@ fn running(directory: &Path, text: &str) -> Result<Option<Why>, Failure> {
     use crate::os::control::client::{self, Error};
     let escaped: String = ::url::form_urlencoded::byte_serialize(text.as_bytes()).collect();
     let path = format!("/why?url={escaped}");
-    let wrong = |why: &dyn std::fmt::Display| {
-        Failure::new(Exit::Disk, format!("{}: {why}", directory.display()))
-    };
+    let wrong = |why: &dyn std::fmt::Display| Failure::of_file(directory, why);
     match client::request(directory, &path, None) {
         Ok(reply) if reply.status == 200 => {
             let why = serde_json::from_str(&reply.text);
@@ -105,6 +103,6 @@ fn refuse_running(directory: &Path) -> Result<(), Failure> {
             );
             Err(Failure::new(Exit::Job, text))
         }
-        Err(error) => Err(Failure::new(Exit::Disk, format!("{job}: {error}"))),
+        Err(error) => Err(Failure::of_file(directory, &error)),
     }
 }

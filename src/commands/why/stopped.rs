@@ -1,7 +1,7 @@
 //! Answers from the state of a crawl that doesn't run: the state is opened as if the crawl resumed
 //! now, over a disk that is only read.
 
-use crate::commands::crawl::{cannot, damaged, refused};
+use crate::commands::crawl::{damaged, refused};
 use crate::commands::{Exit, Failure, inputs, settings, study};
 use crate::conf::Conf;
 use crate::engine::why::Why;
@@ -21,7 +21,8 @@ use std::path::Path;
 pub(super) fn why(directory: &Path, conf: &Conf, text: &str) -> Result<Why, Failure> {
     let mut conf = conf.clone();
     study::recall_lab(&mut conf, directory);
-    let disk = OsDisk::open_to_read(directory).map_err(|error| cannot(directory, &error))?;
+    let disk =
+        OsDisk::open_to_read(directory).map_err(|error| Failure::of_file(directory, &error))?;
     let mut disk = Overlay::over(Box::new(disk));
     let found = Earlier::find(&mut disk).map_err(|error| damaged(directory, &error))?;
     let Some(earlier) = found.filter(|_| conf.state.keep) else {

@@ -185,12 +185,9 @@ fn roots(conf: &Conf) -> Option<Vec<Matcher>> {
 
 /// Returns whether a host may be in both: in what the crawl reaches, and in what a table is for.
 fn overlap(root: &Matcher, site: &Matcher) -> bool {
-    let below = |name: &str, above: &str| {
-        name == above || name.strip_suffix(above).is_some_and(|front| front.ends_with('.'))
-    };
     let (of_root, of_site) = (host_of(root), host_of(site));
-    below(&of_root, &of_site) && matches!(site, Matcher::Domain(_))
-        || below(&of_site, &of_root) && matches!(root, Matcher::Domain(_))
+    domain::is_within(&of_root, &of_site) && matches!(site, Matcher::Domain(_))
+        || domain::is_within(&of_site, &of_root) && matches!(root, Matcher::Domain(_))
         || of_root == of_site
 }
 

@@ -1,6 +1,6 @@
 //! Tests of values that the command line gives: how they are read, and the messages of mistakes.
 
-use super::{every_key, experiments, mistakes, open};
+use super::{every_key, mistakes, open};
 use crate::conf::{Conf, Setting};
 use crate::ground::random::Random;
 
@@ -42,7 +42,7 @@ fn law_to_set_a_default_changes_nothing() {
 /// Law: a file without a key and `--set` of the key is the file with the key.
 #[test]
 fn law_to_set_is_to_write() {
-    let all = experiments();
+    let all = Conf::with_experiments();
     let mut draw = Random(7);
     for _ in 0..200 {
         let keys = all.keys();

@@ -1,8 +1,8 @@
 //! Where the links of a reply may be: in header fields, and in its body if that is HTML or CSS.
 
-use crate::engine::redirect::is_redirect;
 use crate::engine::wire::Reply;
 use crate::http::coding::Coding;
+use crate::http::is_redirect;
 use crate::http::mime::{self, Markup, MediaType};
 use crate::http::response::Head;
 use crate::links::{self, Cut, Directives, Found};
@@ -34,7 +34,7 @@ impl LinkSources {
         let codings = head.codings(bytes);
         let media = MediaType::of(head, bytes);
         let mut notes = SmallVec::new();
-        if is_redirect(head.status, true) && head.has(bytes, "location") {
+        if is_redirect(head.status) && head.has(bytes, "location") {
             notes.push("badLocation");
         }
         if codings.has_unknown {

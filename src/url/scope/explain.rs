@@ -157,10 +157,8 @@ impl Scope {
     }
 
     fn rule_of_domain(&self, host: &str) -> String {
-        let below = |name: &str| {
-            host == name || host.strip_suffix(name).is_some_and(|front| front.ends_with('.'))
-        };
-        let own = self.settings.domains.iter().find(|own| below(&own.to_ascii_lowercase()));
+        let is_in = |own: &&String| domain::is_within(host, &own.to_ascii_lowercase());
+        let own = self.settings.domains.iter().find(is_in);
         match own {
             Some(own) => format!("scope.domains lists {own}"),
             None => {
