@@ -5,13 +5,9 @@
 //! only opened, not read.
 
 use super::file::shell;
-use super::{ConfFile, Exit, Failure, inputs, print, sites, study};
-use crate::conf::{Conf, HostsFile, Scope};
-use crate::os::input;
+use super::{ConfFile, Exit, Failure, inputs, named, print, sites, study};
+use crate::conf::{Conf, Scope};
 use crate::url::scope::FromSeeds;
-use std::fs::File;
-use std::io;
-use std::path::Path;
 
 /// The exit codes of `sted check`, for its help text.
 pub(super) const EXITS: &str = "Exit codes:
@@ -26,7 +22,7 @@ pub(super) const EXITS: &str = "Exit codes:
 /// The file has mistakes, a file that it names can't be opened, or stdout can't be written.
 pub fn run(file: &ConfFile, urls: &[String], is_json: bool) -> Result<Exit, Failure> {
     let conf = file.load()?;
-    refuse_missing_files(&conf, &file.path)?;
+    named::refuse_missing(&conf, &file.path)?;
     let mut seeds = Vec::new();
     if !conf.job.seeds.is_empty() || conf.job.seeds_file.is_some() {
         seeds = inputs::seeds(&conf)?;
@@ -76,37 +72,6 @@ fn scope(scope: &Scope) -> String {
     let named = lists.into_iter().filter_map(|(list, text)| (!list.is_empty()).then_some(text));
     let parts: Vec<&str> = seeds.into_iter().chain(named).collect();
     if parts.is_empty() { "the open web".to_owned() } else { parts.join(", ") }
-}
-
-/// Checks that the files named by the configuration can be opened. `path` is the name of the
-/// configuration in messages.
-///
-/// # Errors
-/// Some files can't be opened; the message has one line for each.
-pub(super) fn refuse_missing_files(conf: &Conf, path: &Path) -> Result<(), Failure> {
-    let hosts_file = match &conf.names.hosts_file {
-        HostsFile::File(path) => Some(path.clone()),
-        HostsFile::System | HostsFile::None => None,
-    };
-    let named = [
-        ("job.seeds_file", &conf.job.seeds_file),
-        ("names.hosts_file", &hosts_file),
-        ("tls.roots_file", &conf.tls.roots_file),
-        ("quality.file", &conf.quality.file),
-    ];
-    let named = named.into_iter().filter_map(|(key, file)| Some((key, file.clone()?)));
-    let files = named.chain(study::files_named(conf));
-    let faults = files.filter_map(|(key, file)| {
-        let error = fault(&file)?;
-        Some(format!("{}: {key}: cannot open {}: {error}", path.display(), file.display()))
-    });
-    let missing: Vec<String> = faults.collect();
-    if missing.is_empty() { Ok(()) } else { Err(Failure::new(Exit::Usage, missing.join("\n"))) }
-}
-
-/// Returns the error of opening a file; `None` if it can be read.
-fn fault(file: &Path) -> Option<io::Error> {
-    input::check(file).and_then(|()| File::open(file).map(drop)).err()
 }
 
 #[cfg(test)]

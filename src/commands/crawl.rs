@@ -8,12 +8,11 @@ mod asked;
 mod claim;
 mod site;
 
-use super::check::refuse_missing_files;
 use super::missing::Missing;
 use super::progress::Progress;
 use super::reload::FileReloader;
 use super::summary::Summary;
-use super::{ConfFile, Exit, Failure, admin, inputs, settings, sites, study};
+use super::{ConfFile, Exit, Failure, admin, inputs, named, settings, sites, study};
 use crate::conf::Conf;
 use crate::engine::contract::StopReason;
 use crate::engine::{Earlier, Engine};
@@ -134,7 +133,7 @@ fn configuration(file: &ConfFile) -> Result<Conf, Failure> {
     conf.has_all_headers(&named).map_err(|mistakes| Failure::new(Exit::Usage, mistakes))?;
     sites::warn(&conf, path);
     study::refuse_lab(&conf, path)?;
-    refuse_missing_files(&conf, path)?;
+    named::refuse_missing(&conf, path)?;
     Ok(conf)
 }
 

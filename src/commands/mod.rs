@@ -19,6 +19,7 @@ pub(crate) mod file;
 pub(crate) mod inputs;
 mod job;
 mod missing;
+mod named;
 mod progress;
 mod reload;
 pub mod report;

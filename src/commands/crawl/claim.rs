@@ -3,8 +3,8 @@
 //! A job belongs to the crawl that began it. Nothing is written to a directory that has other files
 //! and no job, or the job of another crawl.
 
-use crate::commands::{Exit, Failure};
-use crate::conf::{Conf, Flag, HostsFile, Key};
+use crate::commands::{Exit, Failure, named};
+use crate::conf::{Conf, Flag, Key};
 use crate::engine::{self, Earlier};
 use crate::ground::disk::Disk;
 use crate::ground::frame;
@@ -70,7 +70,7 @@ fn refuse_foreign(conf: &Conf, file: Option<&Path>) -> Result<(), Failure> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         entries => entries.map_err(|error| Failure::of_file(directory, &error))?,
     };
-    let own: Vec<PathBuf> = named_files(conf)
+    let own: Vec<PathBuf> = named::files(conf)
         .into_iter()
         .chain(file.map(Path::to_owned))
         .filter_map(|file| file.canonicalize().ok())
@@ -110,22 +110,6 @@ fn refuse_foreign(conf: &Conf, file: Option<&Path>) -> Result<(), Failure> {
 /// Returns what sets the job directory: a key of the configuration, or an option.
 fn directory_key(file: Option<&Path>) -> &'static str {
     if file.is_some() { "job.directory" } else { "--out DIR" }
-}
-
-/// Returns the files that the configuration names.
-fn named_files(conf: &Conf) -> Vec<PathBuf> {
-    let hosts_file = match &conf.names.hosts_file {
-        HostsFile::File(path) => Some(path),
-        HostsFile::System | HostsFile::None => None,
-    };
-    let files = [
-        conf.job.seeds_file.as_ref(),
-        hosts_file,
-        conf.tls.roots_file.as_ref(),
-        conf.quality.file.as_ref(),
-        conf.lab.as_ref().map(|lab| &lab.directory),
-    ];
-    files.into_iter().flatten().cloned().collect()
 }
 
 /// Refuses the job of a crawl with another name.

@@ -8,8 +8,8 @@
 use super::asked::Asked;
 use super::claim::{take_job, write_whole};
 use crate::commands::file::shell;
-use crate::commands::{ConfFile, Exit, Failure, check, inputs};
-use crate::conf::{Conf, HostsFile, Mistakes, Place, Setting};
+use crate::commands::{ConfFile, Exit, Failure, inputs, named};
+use crate::conf::{Conf, Mistakes, Place, Setting};
 use crate::dns::address::Rules;
 use crate::os::disk::Lock;
 use crate::os::{self, console, input};
@@ -113,10 +113,10 @@ impl Site {
         let mut conf = Conf::parse_with("", NAME, &set)
             .map_err(|mistakes| Failure::new(Exit::Usage, with_options(mistakes)))?;
         refuse_private(&conf, &urls)?;
-        let mut named = conf.clone();
-        named.job.seeds_file = None;
-        check::refuse_missing_files(&named, Path::new(NAME))?;
-        make_absolute(&mut conf).map_err(|error| Failure::of_file(&directory, &error))?;
+        let mut others = conf.clone();
+        others.job.seeds_file = None;
+        named::refuse_missing(&others, Path::new(NAME))?;
+        named::make_absolute(&mut conf).map_err(|error| Failure::of_file(&directory, &error))?;
         let text = conf.render_only(&set);
         Ok(Self { conf, text, seeds })
     }
@@ -223,21 +223,6 @@ fn with_options(mut mistakes: Mistakes) -> Mistakes {
         }
     }
     mistakes
-}
-
-/// Makes the paths of the files that the configuration names absolute, so that the crawl can be
-/// resumed from any directory.
-fn make_absolute(conf: &mut Conf) -> io::Result<()> {
-    let hosts = match &mut conf.names.hosts_file {
-        HostsFile::File(path) => Some(path),
-        HostsFile::System | HostsFile::None => None,
-    };
-    let files =
-        [&mut conf.tls.roots_file, &mut conf.quality.file, &mut conf.admin.textfile].into_iter();
-    for path in files.flatten().chain(hosts) {
-        *path = std::path::absolute(&*path)?;
-    }
-    Ok(())
 }
 
 /// Refuses URLs of addresses that the crawl would not connect to.
