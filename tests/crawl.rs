@@ -121,16 +121,18 @@ fn a_job_is_one_process_and_is_not_begun_by_who_cannot_go_on() {
 
 #[test]
 fn budgets_have_their_exit_codes() {
-    for (limit, code, why) in [
-        ("[limits]\npages_max = 50", 14, "pages"),
-        ("[limits]\nbytes_max = \"200KiB\"", 14, "bytes"),
-        ("[limits]\ntime_max = \"1s\"", 15, "time"),
+    for (limit, code, why, resume) in [
+        ("[limits]\npages_max = 50", 14, "pages", "raise limits.pages_max: sted crawl"),
+        ("[limits]\nbytes_max = \"200KiB\"", 14, "bytes", "raise limits.bytes_max: sted crawl"),
+        ("[limits]\ntime_max = \"1s\"", 15, "time", "sted crawl"),
     ] {
         let folder = tempfile::tempdir().expect("a folder");
         let conf = write_conf(folder.path(), limit);
         let run = Run::of(sted(&["crawl", &conf]).output().expect("starts"));
         assert_eq!(run.code, Some(code), "{why}: {}{}", run.out, run.err);
         assert!(run.out.contains("URLs left"), "{why}: there is more to fetch: {}", run.out);
+        let resume = format!("to resume it          {resume}");
+        assert!(run.out.contains(&resume), "{resume}: {}", run.out);
         check_whole(&folder.path().join("job"));
         if why == "pages" {
             let text = fs::read_to_string(folder.path().join("job/summary.json")).expect("JSON");

@@ -96,8 +96,9 @@ pub fn run(asked: &Asked) -> Result<Exit, Failure> {
     write_whole(&directory, "summary.json", &summary.json())?;
     let missing = Missing::of(engine.counts(), &conf);
     let exit = finish(&engine, &missing);
-    let resume = exit.as_ref().is_ok_and(|exit| exit.leaves_more()).then_some(resume.as_str());
-    print(&summary.text(&directory, resume, &missing.text(), console::is_verbose()));
+    let reason = engine.stop_reason().filter(|_| engine.is_finished());
+    let resume = exit.is_ok().then(|| how_to_resume(reason, &resume)).flatten();
+    print(&summary.text(&directory, resume.as_deref(), &missing.text(), console::is_verbose()));
     exit
 }
 
@@ -184,6 +185,24 @@ fn say_how_it_begins(directory: &Path, earlier: Option<&Earlier>, engine: &Engin
     }
 }
 
+/// Returns how to resume a crawl that ended for this reason, if there is more to fetch: `command`,
+/// which runs it again, and what to do before, because otherwise it would end at once for the same
+/// reason. `None` is a crawl that was stopped at once.
+fn how_to_resume(reason: Option<StopReason>, command: &str) -> Option<String> {
+    let raise = |key: &str| format!("raise {key}: {command} --set {key}=N");
+    match reason {
+        Some(StopReason::Pages) => Some(raise("limits.pages_max")),
+        Some(StopReason::Bytes) => Some(raise("limits.bytes_max")),
+        Some(StopReason::Outage) => Some(format!("when servers can be reached again: {command}")),
+        Some(StopReason::LowDisk) => {
+            Some(format!("free disk space, or lower disk.free_min: {command}"))
+        }
+        // The limit on time is one of each run.
+        None | Some(StopReason::Interrupted | StopReason::Time) => Some(command.to_owned()),
+        Some(StopReason::Finished | StopReason::FatalError) => None,
+    }
+}
+
 /// Returns the exit code for the way in which the crawl ended, or the failure that ended it.
 fn finish(engine: &Engine, missing: &Missing) -> Result<Exit, Failure> {
     if let Some(trouble) = engine.fatal_error() {
@@ -199,4 +218,38 @@ fn finish(engine: &Engine, missing: &Missing) -> Result<Exit, Failure> {
         (Some(StopReason::Finished), _) if missing.is_any() => Exit::NotWhole,
         (Some(StopReason::Finished) | None, _) => Exit::Finished,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The command alone is named only where it would fetch more.
+    #[test]
+    fn a_limit_is_raised_before_a_crawl_is_resumed() {
+        use StopReason as Reason;
+        for (reason, expected) in [
+            (None, Some("sted crawl a.toml")),
+            (Some(Reason::Interrupted), Some("sted crawl a.toml")),
+            (Some(Reason::Time), Some("sted crawl a.toml")),
+            (
+                Some(Reason::Pages),
+                Some("raise limits.pages_max: sted crawl a.toml --set limits.pages_max=N"),
+            ),
+            (
+                Some(Reason::Bytes),
+                Some("raise limits.bytes_max: sted crawl a.toml --set limits.bytes_max=N"),
+            ),
+            (Some(Reason::Outage), Some("when servers can be reached again: sted crawl a.toml")),
+            (
+                Some(Reason::LowDisk),
+                Some("free disk space, or lower disk.free_min: sted crawl a.toml"),
+            ),
+            (Some(Reason::Finished), None),
+            (Some(Reason::FatalError), None),
+        ] {
+            let how = how_to_resume(reason, "sted crawl a.toml");
+            assert_eq!(how.as_deref(), expected, "{reason:?}");
+        }
+    }
 }

@@ -86,11 +86,6 @@ impl Exit {
         }
     }
 
-    /// Returns whether a crawl that ended so has more to fetch when it is resumed.
-    pub const fn leaves_more(self) -> bool {
-        matches!(self, Self::Interrupted | Self::Forced | Self::Budget | Self::Time)
-    }
-
     /// Describes this way of ending in one line, for the table of exit codes.
     pub const fn meaning(self) -> &'static str {
         match self {
@@ -108,8 +103,8 @@ impl Exit {
             Self::Forced => {
                 "stopped at once by a second signal; what was not on disk is fetched again"
             }
-            Self::Budget => "pages_max or bytes_max was reached; there is more to fetch",
-            Self::Time => "time_max was reached; there is more to fetch",
+            Self::Budget => "pages_max or bytes_max was reached; raise it to fetch more",
+            Self::Time => "time_max was reached; the crawl can be resumed",
             Self::Internal => "an internal error; please report it",
             Self::Impolite => "`sted audit`: a promise to a server was broken",
             Self::Unproven => "`sted audit`: can't tell, because something is missing",

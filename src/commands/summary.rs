@@ -112,8 +112,8 @@ impl Summary {
     }
 
     /// Formats the summary for people: first what an operator asks, with `missing` as its end, and
-    /// if `is_detailed` what a developer does. `resume` is the command that resumes the crawl, if
-    /// there is more to fetch.
+    /// if `is_detailed` what a developer does. `resume` is how to resume the crawl, if there is more
+    /// to fetch.
     pub(super) fn text(
         &self,
         directory: &Path,
@@ -128,8 +128,8 @@ impl Summary {
         self.add_cuts(&mut line);
         self.add_events(&mut line);
         self.add_files(directory, &mut line);
-        if let Some(command) = resume {
-            line("to resume it", command.to_owned());
+        if let Some(how) = resume {
+            line("to resume it", how.to_owned());
         }
         text += missing;
         if is_detailed {
