@@ -188,7 +188,7 @@ pub enum Command {
     ///
     /// The file has the WARC files, one sorted index, the list of pages, and the digests of all
     /// that. Replay programs open it as it is. Files that were moved out of the job are named.
-    #[command(after_long_help = wacz::EXITS)]
+    #[command(after_long_help = wacz::HELP)]
     Wacz {
         /// The job: its directory, or its configuration
         job: PathBuf,

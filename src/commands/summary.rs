@@ -2,7 +2,8 @@
 
 mod looping;
 
-use super::show;
+use super::file::shell;
+use super::{show, wacz};
 use crate::engine::Engine;
 use crate::engine::contract::StopReason;
 use crate::engine::counts::{Counts, Name};
@@ -288,11 +289,11 @@ impl Summary {
                 format!("{} ({} records, {size})", place("warc"), self.archive.records),
             );
             line("index", place("index"));
-            let job = directory.display();
-            line(
-                "to look at it",
-                format!("sted wacz {job}, and open {job}.wacz at replayweb.page"),
-            );
+            let job = directory.display().to_string();
+            let pack = shell(&["sted".to_owned(), "wacz".to_owned(), job]);
+            let file = wacz::default_out(directory);
+            let text = format!("{pack}, and open {} at replayweb.page", file.display());
+            line("to look at it", text);
         }
         let cut = |cause: &str| self.counts.cut.get(cause).copied().unwrap_or(0);
         if self.counts.replayed > 0 {
@@ -423,5 +424,15 @@ mod tests {
         for name in ["loop lag", "longest turn", "pipelined", "outcomes"] {
             assert!(!text.contains(name) && detailed.contains(name), "{name}: {detailed}");
         }
+    }
+
+    /// The command that packs the archive is one that a shell takes.
+    #[test]
+    fn a_directory_with_spaces_is_quoted() {
+        let archive = Totals { records: 1, ..Totals::default() };
+        let summary = Summary { archive, ..Summary::default() };
+        let text = summary.text(Path::new("my jobs/a"), None, "", false);
+        let says = "sted wacz 'my jobs/a', and open my jobs/a.wacz at replayweb.page\n";
+        assert!(text.contains(says), "{text}");
     }
 }

@@ -30,8 +30,13 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The exit codes of `sted wacz`, for its help text.
-pub(super) const EXITS: &str = "Example: sted wacz jobs/crawl --out site.wacz
+/// What `sted wacz --help` says after its options.
+pub(super) const HELP: &str =
+    "Cost: it reads the archive once and writes as much, so it takes about \
+as long as a copy of the
+archive, the disk space of one, and 60 MiB of memory.
+
+Example: sted wacz jobs/crawl --out site.wacz
 
 Open the file at https://replayweb.page, which doesn't upload it, or with pywb:
   wb-manager init site && wb-manager add --unpack-wacz site site.wacz && wayback
@@ -61,9 +66,7 @@ pub(super) fn run(job: &Path, out: Option<&Path>) -> Result<Exit, Failure> {
     let folder = job::directory(job)?;
     let path = match out {
         Some(path) => path.to_owned(),
-        None => {
-            PathBuf::from(format!("{}.wacz", folder.display().to_string().trim_end_matches('/')))
-        }
+        None => default_out(&folder),
     };
     if path.extension().is_none_or(|ending| ending != "wacz") {
         let text = format!("--out: {}: the name of a WACZ file ends with .wacz", path.display());
@@ -84,6 +87,17 @@ pub(super) fn run(job: &Path, out: Option<&Path>) -> Result<Exit, Failure> {
     let packed = pack(&folder, &path, &warcs).map_err(|error| Failure::of_file(&path, &error))?;
     print(&packed.text(&path, &folder))?;
     Ok(if packed.is_whole() { Exit::Finished } else { Exit::NotWhole })
+}
+
+/// Returns where the package of a job is written unless a name is given: beside the job directory,
+/// with `.wacz` after its name.
+pub(super) fn default_out(folder: &Path) -> PathBuf {
+    // Of `.` and `..` only the path from the root shows the name.
+    let named = folder.file_name().is_none().then(|| fs::canonicalize(folder).ok()).flatten();
+    let folder = named.as_deref().unwrap_or(folder);
+    let mut name = folder.file_name().unwrap_or("crawl".as_ref()).to_owned();
+    name.push(".wacz");
+    folder.with_file_name(name)
 }
 
 fn not_locked(folder: &Path, error: &LockError) -> Failure {
@@ -150,6 +164,8 @@ struct Packed {
     illegible: u64,
     /// Pages that were read back after a restart, and are too many to be listed.
     read_back: u64,
+    /// Pages that are not listed, because neither the log nor the index says when they were fetched.
+    undated: u64,
     /// Parts of the crawl log that are not there, so their pages are not listed.
     log_parts: Vec<String>,
 }
@@ -178,7 +194,7 @@ fn pack(folder: &Path, path: &Path, warcs: &BTreeMap<String, Source>) -> io::Res
     let mut pages = Pages::default();
     // Its length is not known before it is written.
     package.add("pages/pages.jsonl", u64::MAX, |out| pages.write(folder, &names, back, out))?;
-    packed.pages = pages.count;
+    (packed.pages, packed.undated) = (pages.count, pages.undated);
     packed.log_parts = missing_parts(folder)?;
     let date = now.civil().to_seconds();
     let conf = load(&folder.join("conf.toml")).ok();
@@ -262,7 +278,8 @@ fn zip_time(now: UnixTime) -> zip::DateTime {
 
 impl Packed {
     fn is_whole(&self) -> bool {
-        let is_any = self.illegible > 0 || self.read_back > 0 || !self.missing.is_empty();
+        let counts = [self.illegible, self.read_back, self.undated];
+        let is_any = counts.iter().any(|count| *count > 0) || !self.missing.is_empty();
         !is_any && self.unindexed.is_empty() && self.log_parts.is_empty()
     }
 
@@ -306,9 +323,35 @@ impl Packed {
             text +=
                 &format!("{pages} pages that were read back after a restart may not be listed\n");
         }
+        if self.undated > 0 {
+            let pages = HumanCount(self.undated);
+            text += &format!(
+                "{pages} pages are not listed: neither log nor index says when they were fetched\n"
+            );
+        }
         if self.illegible > 0 {
             text += &format!("{} lines of the index can't be read\n", HumanCount(self.illegible));
         }
         text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_package_is_named_after_its_job() {
+        for (folder, expected) in [
+            ("jobs/crawl", "jobs/crawl.wacz"),
+            ("jobs/crawl/", "jobs/crawl.wacz"),
+            ("jobs/crawl/.", "jobs/crawl.wacz"),
+            ("/jobs/a.org", "/jobs/a.org.wacz"),
+        ] {
+            assert_eq!(default_out(Path::new(folder)), Path::new(expected), "{folder}");
+        }
+        let here = std::env::current_dir().expect("a directory");
+        let expected = PathBuf::from(format!("{}.wacz", here.display()));
+        assert_eq!(default_out(Path::new(".")), expected);
     }
 }

@@ -70,6 +70,8 @@ impl ReadBack {
 #[derive(Debug, Default)]
 pub(super) struct Pages {
     pub(super) count: u64,
+    /// The number of pages that are not listed, because the time of their capture is not known.
+    pub(super) undated: u64,
     /// The first seed among the pages, with its time.
     pub(super) main: Option<(String, String)>,
 }
@@ -93,8 +95,10 @@ impl Pages {
             let Some(line) = Line::parse(bytes).filter(is_page) else { return Ok(()) };
             let is_packed = line.more.file.as_deref().is_some_and(|file| files.contains(file));
             // The calendar time of the request is that of the record.
-            let stamp = line.begun.and_then(|begun| begun.get(..14)).filter(|_| is_packed);
-            let Some(stamp) = stamp else { return Ok(()) };
+            let stamp = line.begun.and_then(|begun| begun.get(..14)).unwrap_or("");
+            if !is_packed {
+                return Ok(());
+            }
             back.pages.remove(line.url);
             self.add(out, line.url, stamp, (line.path == "-", line.size))
         })?;
@@ -107,7 +111,7 @@ impl Pages {
         Ok(())
     }
 
-    /// Writes a page, if `stamp` is a time.
+    /// Writes a page, if `stamp` is a time; else counts it.
     fn add(
         &mut self,
         out: &mut dyn Write,
@@ -115,7 +119,10 @@ impl Pages {
         stamp: &str,
         (is_seed, size): (bool, Option<u64>),
     ) -> io::Result<()> {
-        let Some(time) = UnixTime::from_digits(stamp) else { return Ok(()) };
+        let Some(time) = UnixTime::from_digits(stamp) else {
+            self.undated += 1;
+            return Ok(());
+        };
         let time = time.civil().to_seconds();
         let id = foldhash::quality::FixedState::default().hash_one((url, stamp));
         let mut page = json!({ "id": format!("{id:016x}"), "url": url, "ts": time });
@@ -150,4 +157,36 @@ fn is_page(line: &Line<'_>) -> bool {
     // Redirects follow the letter of how their first URL was found.
     let is_requisite = line.path.trim_end_matches('R').ends_with('E');
     line.status == 200 && is_html && !is_requisite && !line.is_for_robots()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A page of the log or of the archive whose time is not known is counted, not listed.
+    #[test]
+    fn pages_without_a_time_are_counted() {
+        let job = tempfile::tempdir().expect("a folder");
+        let line = |number: u64, begun: &str, note: &str, file: &str| {
+            format!(
+                "2026-11-20T09:38:49.123Z 200 5 http://a.test/{number} L - text/html #000 {begun} \
+                 - - {note} {{\"run\":1,\"line\":{number},\"server\":\"http://a.test\",\
+                 \"visit\":7{file},\"hops\":0}}\n"
+            )
+        };
+        let stored = ",\"warcFilename\":\"a.warc.gz\",\"warcFileOffset\":0";
+        let log = [
+            line(1, "20261120093849078+45", "-", stored),
+            line(2, "-", "-", stored),
+            line(3, "-", "replayed", ""),
+            line(4, "-", "replayed", ""),
+        ];
+        std::fs::write(job.path().join("crawl.log"), log.concat()).expect("written");
+        let mut back = ReadBack::find(job.path()).expect("readable");
+        back.note("http://a.test/4", "20261120093850");
+        let (mut pages, mut out) = (Pages::default(), Vec::new());
+        let files = std::iter::once("a.warc.gz".to_owned()).collect();
+        pages.write(job.path(), &files, back, &mut out).expect("memory");
+        assert_eq!((pages.count, pages.undated), (2, 2), "{}", String::from_utf8_lossy(&out));
+    }
 }
