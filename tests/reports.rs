@@ -87,6 +87,11 @@ fn pairs(rows: &[Row], name: &str, number: &str) -> BTreeMap<String, u64> {
     rows.iter().map(|row| (row[name].clone(), row[number].parse().expect("a number"))).collect()
 }
 
+/// Returns the items of the table `totals` with their values.
+fn pairs_of_text(rows: &[Row]) -> BTreeMap<String, String> {
+    rows.iter().map(|row| (row["item"].clone(), row["value"].clone())).collect()
+}
+
 fn counts(value: &Value) -> BTreeMap<String, u64> {
     let counts = value.as_object().expect("an object").iter();
     let counts = counts.map(|(name, count)| (name.clone(), count.as_u64().expect("a number")));
@@ -111,10 +116,7 @@ fn all_tables_add_up_to_the_summary() {
     let summary = fs::read_to_string(job.join("summary.json")).expect("a summary");
     let summary: Value = serde_json::from_str(&summary).expect("JSON");
     let summed = &summary["counts"];
-    let totals: BTreeMap<String, String> = table(&job, "totals")
-        .into_iter()
-        .map(|row| (row["item"].clone(), row["value"].clone()))
-        .collect();
+    let totals = pairs_of_text(&table(&job, "totals"));
     let total = |name: &str| totals[name].parse::<u64>().expect("a number");
     for name in ["hosts", "domains", "runs"] {
         let rows = table(&job, name);
@@ -432,4 +434,32 @@ fn pairs_of_totals(job: &Path) -> Row {
         .into_iter()
         .map(|row| (row["item"].clone(), row["value"].clone()))
         .collect()
+}
+
+/// A seed that a limit on pages leaves out has not failed: the operator has set that limit.
+#[test]
+fn seeds_beyond_a_limit_have_not_failed() {
+    let web = "[web]\npreset = \"plain\"\nhosts = 4\nseeds = 4\npages = 20\nhosts_per_domain = 2\n";
+    let rest = "burst = \"server\"\ndelay = \"0s\"\ndelay_factor = 0\n";
+    let rests = "address_delay = \"0s\"\ndomain_delay = \"0s\"\n";
+    let conf = format!(
+        "[job]\ndirectory = \"job\"\n[limits]\npages_per_domain_max = 1\n\
+         [politeness]\n{rest}{rests}[lab]\ndirectory = \"lab\"\n{web}"
+    );
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::write(folder.path().join("crawl.toml"), conf).expect("written");
+    let mut crawl = sted(&["crawl", "crawl.toml"]);
+    let run = Run::of(crawl.current_dir(folder.path()).output().expect("it starts"));
+    assert_eq!(run.code, Some(0), "{}{}", run.out, run.err);
+    let says = "2 fetched, 0 failed, 2 left out by a limit";
+    assert!(run.out.contains(says), "{}", run.out);
+    let job = folder.path().join("job");
+    let totals = pairs_of_text(&table(&job, "totals"));
+    for (item, expected) in [("seeds_limited", "2"), ("seeds_failed", "0"), ("failed", "0")] {
+        assert_eq!(totals[item], expected, "{item}");
+    }
+    let seeds = table(&job, "seeds");
+    let limited = seeds.iter().filter(|row| row["state"] == "limited");
+    let fixes: Vec<&str> = limited.map(|row| row["fix"].as_str()).collect();
+    assert_eq!(fixes, ["raise the limit in [limits]"; 2]);
 }

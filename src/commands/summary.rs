@@ -152,8 +152,7 @@ impl Summary {
             let earlier = HumanCount(counts.pages - self.pages_of_run);
             line("pages of earlier runs", earlier.to_string());
         }
-        let (done, failed) = (counts.seeds.done, counts.seeds.failed_count());
-        line("seeds", format!("{} fetched, {} failed", HumanCount(done), HumanCount(failed)));
+        line("seeds", self.seeds());
         line(
             "servers",
             format!(
@@ -178,6 +177,17 @@ impl Summary {
         if !others.is_empty() {
             line("not fetched", largest(&others, usize::MAX));
         }
+    }
+
+    /// Describes what became of the seeds.
+    fn seeds(&self) -> String {
+        let seeds = &self.counts.seeds;
+        let (done, failed) = (HumanCount(seeds.done), HumanCount(seeds.failed_count()));
+        let mut text = format!("{done} fetched, {failed} failed");
+        if seeds.limited > 0 {
+            let _ = write!(text, ", {} left out by a limit", HumanCount(seeds.limited));
+        }
+        text
     }
 
     /// Adds the line about what is left, and why.

@@ -1,7 +1,8 @@
 //! The outcomes of seeds: how many succeeded, and which failed and why.
 //!
 //! A seed succeeds if its reply is a page, or a redirect that is followed. With any other outcome
-//! it has failed, until a later try succeeds. A queued URL is known to be a seed by the letter in
+//! it has failed, until a later try succeeds. Only those that the operator has blocked, or that a
+//! limit on pages leaves out, which the operator has set, have not failed. A queued URL is known to be a seed by the letter in
 //! its item that says how it was found (`SEED`).
 //!
 //! Cost: memory for `FAILED_MAX` failed seeds; further ones are only counted.
@@ -27,6 +28,8 @@ pub struct Seeds {
     pub failed: BTreeMap<String, Cow<'static, str>>,
     /// The number of failed seeds beyond those in `failed`.
     pub failed_beyond: u64,
+    /// The number of seeds that a limit on the pages of a server, a domain or a site left out.
+    pub limited: u64,
 }
 
 impl Seeds {
@@ -45,6 +48,10 @@ impl Seeds {
             Some(200..400) => self.note_success(url),
             None if outcome == Outcome::BodyTooLarge => self.note_success(url),
             Some(status) => self.note_failure(url, status.to_string().into()),
+            None if matches!(outcome, Outcome::PagesMax(_)) => {
+                self.limited += 1;
+                self.failed.remove(url);
+            }
             None => self.note_failure(url, outcome.name().into()),
         }
     }

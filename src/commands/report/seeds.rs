@@ -27,6 +27,8 @@ pub(super) enum State {
     Failed,
     /// It has no line in the log, or another try follows.
     Waiting,
+    /// A limit on pages, which the operator has set, leaves it out.
+    Limited,
     /// The operator has blocked it.
     Blocked,
     Redirected,
@@ -34,13 +36,20 @@ pub(super) enum State {
 }
 
 impl State {
-    pub(super) const ALL: [Self; 5] =
-        [Self::Fetched, Self::Redirected, Self::Failed, Self::Waiting, Self::Blocked];
+    pub(super) const ALL: [Self; 6] = [
+        Self::Fetched,
+        Self::Redirected,
+        Self::Failed,
+        Self::Waiting,
+        Self::Limited,
+        Self::Blocked,
+    ];
 
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Failed => "failed",
             Self::Waiting => "waiting",
+            Self::Limited => "limited",
             Self::Blocked => "blocked",
             Self::Redirected => "redirected",
             Self::Fetched => "fetched",
@@ -65,7 +74,7 @@ impl Seed {
     pub(super) fn fix(&self) -> &'static str {
         match self.state {
             State::Failed if self.status > 0 => missing::fix(&self.status.to_string()),
-            State::Failed => missing::fix(&self.outcome),
+            State::Failed | State::Limited => missing::fix(&self.outcome),
             State::Waiting if self.outcome.is_empty() => {
                 "it was not tried: continue the crawl, or ask `sted why`"
             }
@@ -165,6 +174,7 @@ impl Seeds {
         let Some(row) = row else { return };
         row.state = match outcome {
             "blocked" => State::Blocked,
+            "pages-per-server-max" | "pages-per-domain-max" | "site-pages-max" => State::Limited,
             "redirect-to-known" => State::Redirected,
             _ if line.has("retried") => State::Waiting,
             _ if line.is_followed() => State::Redirected,

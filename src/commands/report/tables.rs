@@ -258,6 +258,7 @@ fn totals(report: &Report, _: usize, sink: &mut Sink<'_>) -> io::Result<u64> {
             State::Redirected => "seeds_redirected",
             State::Failed => "seeds_failed",
             State::Waiting => "seeds_waiting",
+            State::Limited => "seeds_limited",
             State::Blocked => "seeds_blocked",
         };
         rows.push((name, Cell::Count(report.seeds.count(state))));
