@@ -10,7 +10,7 @@ use super::series::{Interval, Series};
 use super::tally::Tally;
 use super::top::Top;
 use crate::commands::crawl_log::{self, Line, Place, Sequence};
-use crate::commands::{load, show};
+use crate::commands::{Failure, load, show};
 use crate::conf::Conf;
 use std::io;
 use std::path::Path;
@@ -27,6 +27,35 @@ pub(super) struct Run {
     pub(super) began: u64,
     pub(super) lines: u64,
     pub(super) row: Row,
+}
+
+/// The runs of a job, in the order of the log.
+#[derive(Debug, Default)]
+pub(super) struct Runs {
+    /// The first [`RUNS_MAX`] of them.
+    pub(super) list: Vec<Run>,
+    /// The number of the others, which are part of the last row.
+    pub(super) beyond: u64,
+    /// When the run of the last line began.
+    began: u64,
+}
+
+impl Runs {
+    /// Returns the row of the run of the next line, which began at `began`.
+    fn row(&mut self, began: u64) -> &mut Run {
+        if self.list.is_empty() || self.began != began {
+            self.began = began;
+            match self.list.len() < RUNS_MAX {
+                true => self.list.push(Run { began, ..Run::default() }),
+                false => self.beyond += 1,
+            }
+        }
+        self.list.last_mut().expect("there is one")
+    }
+
+    pub(super) fn count(&self) -> u64 {
+        self.list.len() as u64 + self.beyond
+    }
 }
 
 /// Sums by name.
@@ -65,10 +94,10 @@ pub(super) struct Lines {
 #[derive(Debug)]
 pub(super) struct Report {
     pub(super) job: String,
-    /// The configuration of the last run, if it can be read.
-    pub(super) conf: Option<Conf>,
+    /// The configuration of the last run, or why it can't be read.
+    pub(super) conf: Result<Conf, Failure>,
     pub(super) lines: Lines,
-    pub(super) runs: Vec<Run>,
+    pub(super) runs: Runs,
     /// The figures of the whole job.
     pub(super) total: Row,
     pub(super) hosts: Hosts,
@@ -125,9 +154,9 @@ impl Report {
         let left = memory.saturating_sub(RESERVED_BYTES);
         let mut report = Self {
             job: job.display().to_string(),
-            conf: load(&folder.join("conf.toml")).ok(),
+            conf: load(&folder.join("conf.toml")),
             lines: Lines::default(),
-            runs: Vec::new(),
+            runs: Runs::default(),
             total: Row::default(),
             hosts: Hosts::new(left / 4 * 3),
             seeds: Seeds::new(left / 4),
@@ -136,7 +165,7 @@ impl Report {
             series: Series::default(),
             known: Known::default(),
         };
-        if let Some(conf) = &report.conf {
+        if let Ok(conf) = &report.conf {
             report.seeds.read(folder, conf);
         }
         let mut line = Vec::new();
@@ -181,11 +210,7 @@ impl Report {
     }
 
     fn note_run(&mut self, began: u64, at: Option<u64>) {
-        let is_new = self.runs.last().is_none_or(|last| last.began != began);
-        if is_new && self.runs.len() < RUNS_MAX {
-            self.runs.push(Run { began, ..Run::default() });
-        }
-        let run = self.runs.last_mut().expect("there is one");
+        let run = self.runs.row(began);
         run.lines += 1;
         for row in [&mut run.row, &mut self.total] {
             at.into_iter().for_each(|at| row.note_time(at));
@@ -261,7 +286,7 @@ impl Report {
             change(row);
             at.into_iter().for_each(|at| row.note_time(at));
         });
-        let run = self.runs.last_mut().expect("its line was noted");
+        let run = self.runs.list.last_mut().expect("its line was noted");
         for row in [&mut run.row, &mut self.total] {
             change(row);
             took.into_iter().for_each(|took| _ = row.took.add(took, true));
@@ -282,11 +307,16 @@ impl Report {
         doubt(sequence.missing(), "lines are missing in the log");
         doubt(sequence.unlisted, "further places where lines are missing");
         doubt(sequence.repeated, "lines are there twice, and count once");
+        doubt(self.runs.beyond, "runs have no row of their own: they are part of the last row");
         doubt(self.hosts.left_out, "lines are of hosts beyond --memory: they share one row");
         doubt(self.hosts.rounded, "durations are less exact, because --memory is used up");
         doubt(self.seeds.left_out, "seeds are beyond --memory, and not listed");
-        if self.conf.is_none() {
-            doubts.push("conf.toml can't be read: seeds without a line are not listed".to_owned());
+        if let Err(why) = &self.conf {
+            let why = why.text.replace('\n', "; ");
+            doubts.push(format!(
+                "conf.toml can't be read, so seeds without a line are not listed, and limits are \
+                 taken for the default ones: {why}"
+            ));
         }
         doubts
     }
@@ -295,4 +325,49 @@ impl Report {
 /// Returns the media type in lower case; `none` without one.
 fn media_type(mime: &str) -> String {
     if mime == "-" { "none".to_owned() } else { mime.to_ascii_lowercase() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fmt::Write;
+    use std::fs;
+
+    fn doubts_of(log: &str, conf: &str) -> (Report, String) {
+        let job = tempfile::tempdir().expect("a folder");
+        fs::write(job.path().join("crawl.log"), log).expect("written");
+        fs::write(job.path().join("conf.toml"), conf).expect("written");
+        let report = Report::of(job.path(), 128 << 20, 20).expect("readable");
+        let doubts = report.doubts().join("\n");
+        (report, doubts)
+    }
+
+    /// Runs beyond those that are listed are counted, and the reader is told.
+    #[test]
+    fn runs_beyond_the_list_are_told() {
+        let mut log = String::new();
+        for run in 1..=RUNS_MAX + 3 {
+            for line in 1..=2 {
+                let _ = writeln!(
+                    log,
+                    "2026-11-20T09:38:49.123Z 200 5 http://a.test/{run} L - text/html #000 \
+                     20261120093849078+45 - - - {{\"run\":{run},\"line\":{line},\
+                     \"server\":\"http://a.test\",\"visit\":7,\"hops\":0}}"
+                );
+            }
+        }
+        let (report, doubts) = doubts_of(&log, "lab = {}");
+        let last = report.runs.list.last().expect("a row");
+        assert_eq!((report.runs.count(), last.lines), (RUNS_MAX as u64 + 3, 8));
+        assert_eq!(doubts, "3 runs have no row of their own: they are part of the last row");
+    }
+
+    /// The mistakes of a configuration that can't be read are told.
+    #[test]
+    fn mistakes_of_the_configuration_are_told() {
+        let (_, doubts) = doubts_of("", "lab = {}\n[limits]\npages_max = 0\nbytes_max = 1");
+        for says in ["conf.toml:3: limits.pages_max", "; ", "limits.bytes_max", "not listed"] {
+            assert!(doubts.contains(says), "{says}: {doubts}");
+        }
+    }
 }

@@ -226,7 +226,7 @@ fn totals(report: &Report, _: usize, sink: &mut Sink<'_>) -> io::Result<u64> {
     let (total, lines) = (&report.total, &report.lines);
     let mut rows = vec![
         ("lines", Cell::Count(lines.all)),
-        ("runs", Cell::Count(report.runs.len() as u64)),
+        ("runs", Cell::Count(report.runs.count())),
         ("first", Cell::time(total.first)),
         ("last", Cell::time(Some(total.last))),
         ("hosts", Cell::Count(report.hosts.count() as u64)),
@@ -241,6 +241,7 @@ fn totals(report: &Report, _: usize, sink: &mut Sink<'_>) -> io::Result<u64> {
         ("p95_us", Cell::micros(total.took.quantile(0.95))),
         ("tried_again", Cell::Count(report.tallies.annotations.lines("tries"))),
         ("read_back", Cell::Count(lines.replayed)),
+        ("read_back_logged_before", Cell::Count(lines.logged_twice)),
     ];
     let payloads = &report.known.payloads;
     if payloads.all > 0 {
@@ -268,7 +269,7 @@ fn totals(report: &Report, _: usize, sink: &mut Sink<'_>) -> io::Result<u64> {
 }
 
 fn runs(report: &Report, most: usize, sink: &mut Sink<'_>) -> io::Result<u64> {
-    limited(report.runs.iter().collect(), most, sink, |run| {
+    limited(report.runs.list.iter().collect(), most, sink, |run| {
         vec![
             Cell::time(Some(run.began).filter(|began| *began > 0).or(run.row.first)),
             Cell::time(Some(run.row.last)),
@@ -353,7 +354,7 @@ fn outcomes(report: &Report, most: usize, sink: &mut Sink<'_>) -> io::Result<u64
 
 /// Lists what a bound or a defect has cut: annotations and outcomes that have a fix.
 fn cut(report: &Report, most: usize, sink: &mut Sink<'_>) -> io::Result<u64> {
-    let conf = report.conf.clone().unwrap_or_default();
+    let conf = report.conf.as_ref().cloned().unwrap_or_default();
     let tallies = [&report.tallies.kept, &report.tallies.outcomes];
     let all = tallies.into_iter().flat_map(Tally::by_lines);
     let found = all.filter_map(|(name, sum)| {
