@@ -179,3 +179,18 @@ fn of_crawl(keys: &[Key], section: &str, name: &str) -> (String, String) {
         _ => (value(section, name), format!("[{section}]")),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::conf::Flag;
+
+    #[test]
+    fn every_key_that_a_site_may_have_is_shown() {
+        let keys = Conf::default().keys().into_iter();
+        let of_sites = keys.filter(|key| key.flags.contains(&Flag::Site));
+        for Key { section, name, .. } in of_sites {
+            assert!(SHOWN.contains(&(section, name)), "{section}.{name}");
+        }
+    }
+}

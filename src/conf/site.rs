@@ -13,7 +13,6 @@ use super::setting::Given;
 use super::units::quote;
 use super::walk::{Flag, Key, Walk};
 use super::{Conf, Mistakes};
-use crate::ground::map::Map;
 use crate::url::site::{Matcher, SITES_MAX};
 use toml::de::{DeTable, DeValue};
 
@@ -314,9 +313,6 @@ impl Conf {
         Err(Mistakes::new(file, vec![Mistake { place, key, text }]))
     }
 }
-
-/// Returns the first line of each matcher so far, to find the second one.
-type Known = Map<Matcher, usize>;
 
 #[cfg(test)]
 mod tests;

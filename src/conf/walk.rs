@@ -221,6 +221,9 @@ impl SiteReader<'_> {
             Ok(value) => *place = value,
             Err(Refused(faults)) => {
                 for (text, span) in faults {
+                    if suffice(&self.mistakes) {
+                        break;
+                    }
                     let at = span.map_or(value.span().start, |span| span.start);
                     let place = Place::Line(line_of(self.text, at));
                     self.mistakes.push(Mistake { place, key: format!("site.{name}"), text });

@@ -1,11 +1,12 @@
 //! Finds contradictions in a `[[site]]` table: with itself, with other tables, and with the rest of
 //! the configuration.
 
-use super::{Draft, Known, SiteTable};
+use super::{Draft, SiteTable};
 use crate::conf::Conf;
 use crate::conf::mistake::Mistake;
 use crate::conf::sections::{Burst, Scheme};
 use crate::conf::units::show_time;
+use crate::ground::map::Map;
 use crate::url::scope::{FromSeeds, Requisites};
 use crate::url::site::Matcher;
 use crate::url::{Url, domain};
@@ -13,7 +14,8 @@ use regex::Regex;
 
 /// The checks of all tables of a file, and what they need to know.
 pub(super) struct Checks {
-    known: Known,
+    /// The line of the first table with each matcher.
+    lines: Map<Matcher, usize>,
     policy: &'static str,
     rates: bool,
     /// What the crawl may reach, if it is bounded and all seeds are in the file.
@@ -28,7 +30,7 @@ pub(super) struct Checks {
 impl Checks {
     pub(super) fn new(conf: &Conf) -> Self {
         Self {
-            known: Known::default(),
+            lines: Map::default(),
             policy: conf.schedule.policy.name(),
             rates: conf.schedule.policy.is_by_quality(),
             roots: roots(conf),
@@ -49,7 +51,7 @@ impl Checks {
             }
         };
         let (kind, _) = site.matcher.parts();
-        let before = self.known.insert(site.matcher.clone(), site.line);
+        let before = self.lines.insert(site.matcher.clone(), site.line);
         let text =
             before.map(|line| format!("the table at line {line} is for the same; join them"));
         clash(text.is_some(), kind, text.unwrap_or_default());
