@@ -26,6 +26,19 @@ pub(crate) fn sted(arguments: &[&str]) -> Command {
     command
 }
 
+/// Returns a command that runs a Python script of the tests (`archive/check.py`) with the readers of
+/// archives that `make deps` installs.
+pub(crate) fn python(script: &str) -> Command {
+    let python = root().join(".venv/bin/python");
+    assert!(python.exists(), "no readers of archives; `make deps` installs them in .venv");
+    let tests = root().join("tests");
+    let mut command = Command::new(python);
+    // Scripts share pywb_app.py. The sources stay as they are.
+    command.env("PYTHONPATH", &tests).env("PYTHONDONTWRITEBYTECODE", "1");
+    command.arg(tests.join(script));
+    command
+}
+
 /// Held by tests that crawl over sockets within this process: only one loop of a process may handle
 /// signals.
 #[cfg(feature = "study")]

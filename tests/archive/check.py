@@ -8,16 +8,13 @@ the index, and pywb shows it; in a part of an archive, a page may repeat one tha
 Prints what there was as JSON; with a mistake it ends with 1.
 """
 
-import gevent.monkey
+# First, since it patches the standard library.
+from pywb_app import replaying
 
-gevent.monkey.patch_all()
-
-import functools
 import gzip
 import hashlib
 import io
 import json
-import logging
 import os
 import re
 import subprocess
@@ -25,21 +22,8 @@ import sys
 import tempfile
 import zipfile
 
-from pywb.apps import frontendapp
 from warcio.archiveiterator import ArchiveIterator
 from werkzeug.test import Client
-
-logging.disable(logging.CRITICAL)
-# pywb says on it what it misses.
-sys.stdout = sys.stderr
-
-# pywb serves its archive to itself under a name that a plain chroot, without /etc/hosts, lacks.
-frontendapp.GeventServer = functools.partial(frontendapp.GeventServer, hostname="127.0.0.1")
-
-
-class FrontEnd(frontendapp.FrontEndApp):
-    REPLAY_API = frontendapp.FrontEndApp.REPLAY_API.replace("localhost", "127.0.0.1")
-    CDX_API = frontendapp.FrontEndApp.CDX_API.replace("localhost", "127.0.0.1")
 
 
 def main(path, extent):
@@ -108,9 +92,7 @@ def replay(path, pages):
             subprocess.run([manager, *command], cwd=folder, check=True, capture_output=True)
         os.chdir(folder)
         home = f"{folder}/collections/site"
-        collection = {"index_paths": f"{home}/indexes/", "archive_paths": f"{home}/archive/"}
-        config = {"debug": False, "collections": {"site": collection}}
-        client = Client(FrontEnd(custom_config=config))
+        client = Client(replaying({"site": (f"{home}/indexes/", f"{home}/archive/")}))
         for page in pages:
             stamp = re.sub(r"[^0-9]", "", page["ts"])
             reply = client.get(f"/site/{stamp}id_/{page['url']}")

@@ -1,7 +1,7 @@
 //! What is handed on of a crawl: WACZ files, checked by other programs, and the page on reading the
 //! archive, whose commands and scripts are run.
 
-use crate::util::{Run, root, sted};
+use crate::util::{Run, python, root, sted};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::env;
@@ -9,7 +9,7 @@ use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
@@ -82,8 +82,8 @@ impl Job {
         let run = self.run(&["wacz", "jobs/crawl"]);
         assert_eq!(run.code, Some(code), "{run:?}");
         assert!(says.iter().all(|says| run.out.contains(says)), "{says:?}: {run:?}");
-        let mut check = python();
-        check.arg(root().join("tests/archive/check.py")).arg(self.path("jobs/crawl.wacz"));
+        let mut check = python("archive/check.py");
+        check.arg(self.path("jobs/crawl.wacz"));
         check.arg(if code == 0 { "whole" } else { "part" });
         let found = Run::of(check.output().expect("python starts"));
         assert_eq!(found.code, Some(0), "{}{}", found.out, found.err);
@@ -91,12 +91,6 @@ impl Job {
         assert_eq!(left.len(), 2, "no temporary file is left: {left:?}");
         serde_json::from_str(&found.out).expect("counts as JSON")
     }
-}
-
-fn python() -> Command {
-    let python = root().join(".venv/bin/python");
-    assert!(python.exists(), "no reader of archives; `make deps` gets it");
-    Command::new(python)
 }
 
 /// A package has every capture of the job, is valid, and replays. Its index is the same from index
@@ -231,18 +225,28 @@ fn the_page_on_reading_is_true() {
     }
 }
 
+/// A process that ends with the test, also if that panics.
+struct Killed(Child);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 /// The server on the page shows an archived page of both collections.
 fn serves(job: &Job, path: &str, code: &str) {
     let port = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("one").port();
     let code = code.replace("8080", &port.to_string());
-    let mut server = Command::new("/bin/sh")
+    let server = Command::new("/bin/sh")
         .args(["-ec", &format!("exec {code}")])
         .current_dir(job.0.path())
         .env("PATH", path)
         .stdout(Stdio::null())
         .stderr(Stdio::null())
-        .spawn()
-        .expect("it starts");
+        .spawn();
+    let _server = Killed(server.expect("it starts"));
     let line = fs::read_to_string(&job.files("index")[0]).expect("an index");
     let page = line.lines().find(|line| line.contains("\"status\": \"200\"")).expect("a page");
     let (head, fields) = page.split_once(" {").expect("JSON");
@@ -261,8 +265,6 @@ fn serves(job: &Job, path: &str, code: &str) {
         };
         assert!(status.contains(" 200 "), "{target}: {status}");
     }
-    server.kill().expect("it runs");
-    server.wait().expect("it ends");
 }
 
 /// Returns the first line of the reply of a server on this machine; `None` without a connection.

@@ -13,12 +13,11 @@ mod polite;
 mod replay;
 mod stand;
 
-use crate::util::{Run, root};
+use crate::util::{Run, python};
 use compare::Facts;
 use crawl::{Crawl, shipped};
 use polite::Watch;
 use serde_json::Value;
-use std::process::Command;
 use sted::conf::Conf;
 use sted::study::web::{Robots, Scheme};
 
@@ -209,11 +208,8 @@ fn read_back(crawl: &Crawl) -> Value {
 }
 
 fn ask_python(script_name: &str, crawl: &Crawl) -> Value {
-    let python = root().join(".venv/bin/python");
-    assert!(python.exists(), "no reader of archives; `make deps` gets it");
-    let mut script = Command::new(&python);
-    script.arg(root().join(format!("tests/lab/{script_name}.py"))).arg(crawl.job());
-    let run = Run::of(script.output().expect("python starts"));
+    let mut script = python(&format!("lab/{script_name}.py"));
+    let run = Run::of(script.arg(crawl.job()).output().expect("python starts"));
     assert_eq!(run.code, Some(0), "{}{}", run.out, run.err);
     serde_json::from_str(&run.out).expect("counts as JSON")
 }

@@ -12,16 +12,13 @@ One difference is expected: a WARC-Payload-Digest is that of the body without it
 the chunks. So each chunked response fails in their checks, and nothing else may.
 """
 
-import gevent.monkey
-
-gevent.monkey.patch_all()
+# First, since it patches the standard library.
+from pywb_app import replaying
 
 import base64
-import functools
 import gzip
 import hashlib
 import json
-import logging
 import os
 import pathlib
 import re
@@ -30,23 +27,9 @@ import tempfile
 
 from fastwarc.warc import ArchiveIterator as FastIterator
 from fastwarc.warc import WarcRecordType
-from pywb.apps import frontendapp
 from pywb.indexer.cdxindexer import main as make_index
 from warcio.archiveiterator import ArchiveIterator
 from werkzeug.test import Client
-
-logging.disable(logging.CRITICAL)
-# pywb says on it what it misses.
-sys.stdout = sys.stderr
-
-
-# pywb serves its archive to itself under a name that a plain chroot, without /etc/hosts, lacks.
-frontendapp.GeventServer = functools.partial(frontendapp.GeventServer, hostname="127.0.0.1")
-
-
-class FrontEnd(frontendapp.FrontEndApp):
-    REPLAY_API = frontendapp.FrontEndApp.REPLAY_API.replace("localhost", "127.0.0.1")
-    CDX_API = frontendapp.FrontEndApp.CDX_API.replace("localhost", "127.0.0.1")
 
 
 def main(job):
@@ -61,8 +44,8 @@ def main(job):
         ours, own = pathlib.Path(folder, "ours.cdxj"), pathlib.Path(folder, "own.cdxj")
         ours.write_bytes(b"".join(sorted(lines)))
         make_index(["--sort", "-j", "--output", str(own), *map(str, files)])
-        indexes = {index.stem: {"index_paths": str(index), "archive_paths": f"{job}/warc/"} for index in (ours, own)}
-        client = Client(FrontEnd(custom_config={"debug": False, "collections": indexes}))
+        indexes = {index.stem: (index, f"{job}/warc/") for index in (ours, own)}
+        client = Client(replaying(indexes))
         for name in indexes:
             counts[name] = sum(replay(client, name, capture) for capture in captures)
         os.chdir("/")

@@ -10,14 +10,11 @@ an empty page has none of these. The pictures are left in FOLDER as NAME-live.pn
 Requests of the browser to anything but these two are refused by its own rules for host names.
 """
 
-import gevent.monkey
+# First, since it patches the standard library.
+from pywb_app import replaying
 
-gevent.monkey.patch_all()
-
-import functools
 import html
 import json
-import logging
 import os
 import pathlib
 import subprocess
@@ -25,11 +22,6 @@ import sys
 
 import gevent.pywsgi
 from PIL import Image, ImageChops
-from pywb.apps import frontendapp
-
-logging.disable(logging.CRITICAL)
-# pywb says on it what it misses.
-sys.stdout = sys.stderr
 
 SIZE = (1280, 1600)
 FRAMES = "/frame/"
@@ -40,22 +32,12 @@ SETTLED_MS = 5_000
 PICTURE_S = 120
 TRIES = 12
 
-# pywb serves its archive to itself under a name that a plain chroot, without /etc/hosts, lacks.
-frontendapp.GeventServer = functools.partial(frontendapp.GeventServer, hostname="127.0.0.1")
-
-
-class FrontEnd(frontendapp.FrontEndApp):
-    REPLAY_API = frontendapp.FrontEndApp.REPLAY_API.replace("localhost", "127.0.0.1")
-    CDX_API = frontendapp.FrontEndApp.CDX_API.replace("localhost", "127.0.0.1")
-
-
 def main(job, live, folder, paths):
     index = folder / "index.cdxj"
     lines = [line for file in (job / "index").iterdir() for line in file.read_bytes().splitlines(True)]
     index.write_bytes(b"".join(sorted(lines)))
     os.chdir(folder)
-    collection = {"index_paths": str(index), "archive_paths": f"{job}/warc/"}
-    app = FrontEnd(custom_config={"debug": False, "collections": {"job": collection}})
+    app = replaying({"job": (index, f"{job}/warc/")})
     server = gevent.pywsgi.WSGIServer(("127.0.0.1", 0), framed(app), log=None)
     server.start()
     ours = f"http://127.0.0.1:{server.server_port}"

@@ -2,10 +2,9 @@
 //! theme's fonts, sidebars and bullets are all there.
 
 use super::process::{Running, free_port};
-use crate::util::{Run, root, sted};
+use crate::util::{Run, python, root, sted};
 use serde_json::Value;
 use std::path::Path;
-use std::process::Command;
 
 /// Pages of three layouts: a table of contents with bullets, text with code, a form. All that they
 /// show is of their own site.
@@ -60,9 +59,10 @@ fn archive(live: &str, job: &Path, more: &[&str]) -> std::path::PathBuf {
 fn pictures(job: &Path, live: &str) -> Vec<(String, Value)> {
     let folder = job.with_extension("pictures");
     std::fs::create_dir(&folder).expect("a new folder");
-    let mut script = Command::new(root().join(".venv/bin/python"));
-    script.arg(root().join("tests/real/looks.py")).arg(job).arg(live).arg(&folder).args(PAGES);
-    let run = Run::of(script.output().expect("python starts"));
+    let mut script = python("real/looks.py");
+    let run = Run::of(
+        script.arg(job).arg(live).arg(&folder).args(PAGES).output().expect("python starts"),
+    );
     assert_eq!(run.code, Some(0), "{}{}", run.out, run.err);
     let found: Value = serde_json::from_str(&run.out).expect("figures as JSON");
     assert_eq!(found.as_object().map_or(0, serde_json::Map::len), PAGES.len(), "{found}");

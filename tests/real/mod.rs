@@ -17,6 +17,7 @@ mod stand;
 mod tags;
 mod walk;
 
+use crate::util::python;
 use access::Hit;
 use crawl::Crawl;
 use relay::Seen;
@@ -25,8 +26,6 @@ use sites::Site;
 use stand::{Part, Stand};
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::path::Path;
-use std::process::Command;
 use std::time::Duration;
 use walk::{Fate, Fates};
 
@@ -264,11 +263,7 @@ fn read_back(stand: &Stand, fates: &Fates, crawl: &Crawl) {
     }
     let list = stand.folder().join("expected.tsv");
     std::fs::write(&list, expected).expect("the folder is the test's");
-    let own = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let python = own.join(".venv/bin/python");
-    assert!(python.exists(), "warcio is missing: `make deps` installs it in .venv");
-    let output = Command::new(python)
-        .arg(own.join("tests/real/readback.py"))
+    let output = python("real/readback.py")
         .arg(list)
         .arg(crawl.job.join("warc/*"))
         .arg(crawl.job.join("index/*"))
