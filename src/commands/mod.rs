@@ -41,6 +41,9 @@ use log::LevelFilter;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
+/// The heading of the options that all commands have.
+const LOGGING: &str = "Logging";
+
 /// A single-threaded, event-driven web crawler: polite, bounded, reproducible.
 ///
 /// To archive a site: sted crawl https://your.site/ --contact you@your.site
@@ -51,13 +54,14 @@ use std::path::PathBuf;
 #[command(max_term_width = 100)]
 pub struct Cli {
     /// Log more to stderr: -v events of the crawl, -vv of each server, -vvv of each URL
-    #[arg(short, long, action = ArgAction::Count, global = true)]
+    #[arg(short, long, action = ArgAction::Count, global = true, help_heading = LOGGING)]
     pub verbose: u8,
     /// Log less to stderr: -q only errors, -qq nothing
     #[arg(short, long, action = ArgAction::Count, global = true, conflicts_with = "verbose")]
+    #[arg(help_heading = LOGGING)]
     pub quiet: u8,
     /// Log to stderr as JSON, one object a line, with time, level and message
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = LOGGING)]
     pub log_json: bool,
     /// The command to run.
     #[command(subcommand)]
@@ -75,6 +79,9 @@ pub enum Command {
     /// that, and --set sets any other key of the configuration. The configuration is written to
     /// job.toml in the job directory. With a file, it runs the crawl that the file describes: sted
     /// crawl conf/quickstart.toml
+    ///
+    /// Tables `[[site]]`, with settings for some of the URLs, are only in files: stop the crawl, add
+    /// them to its job.toml, and resume it with that file.
     ///
     /// The crawl runs until no URLs are left, a limit is reached, or SIGINT or SIGTERM arrives;
     /// then it finishes open requests and writes everything to disk. A second signal stops it at

@@ -260,6 +260,11 @@ fn stray_section(name: &str, value: &DeValue<'_>, known: &[Key]) -> String {
 
 /// Describes the mistake in the key of a setting; `None` if there is such a key.
 fn stray_setting(key: &str, known: &[Key]) -> Option<String> {
+    if key == "site" || key.starts_with("site.") {
+        let text = "tables [[site]] can't be given on the command line; write them in the file \
+                    (that of a crawl of URLs is job.toml in its directory)";
+        return Some(text.to_owned());
+    }
     let Some((section, name)) = key.split_once('.') else {
         let full = known.iter().filter(|known| known.name == key);
         let full: Vec<String> =

@@ -142,6 +142,15 @@ fn one_line_archives_one_host_and_is_resumed_after_a_kill() {
     assert_eq!(other.code, Some(5), "{}", other.err);
     assert!(other.err.contains("limits.pages_max was \"none\" and is now 7;"), "{}", other.err);
 
+    // Tables [[site]] are only in the file, and the line doesn't leave them out.
+    let table = format!("\n[[site]]\nhost = {host:?}\nburst = 2\n");
+    fs::write(lab.path("whole/job.toml"), conf.clone() + &table).expect("written");
+    let without = lab.crawl(&[&seed, "--out", "whole"]);
+    assert_eq!(without.code, Some(5), "{}", without.err);
+    assert!(without.err.contains("tables [[site]] were added"), "{}", without.err);
+    let with = lab.crawl(&["whole/job.toml"]);
+    assert_eq!(with.code, Some(0), "{}{}", with.out, with.err);
+
     // A crawl that is killed is resumed by the command that it printed, from another directory.
     let mut command = lab.command(&[&seed, "--out", "killed"]);
     let mut crawl = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("starts");

@@ -10,6 +10,9 @@ use clap::Args;
 use std::fs;
 use std::path::PathBuf;
 
+/// The heading of the options that are for a job that has begun.
+const RESUMING: &str = "Resuming a job";
+
 /// The arguments of `sted crawl`.
 #[derive(Args, Clone, Debug, Default)]
 pub struct Asked {
@@ -39,14 +42,14 @@ pub struct Asked {
     #[arg(long, value_name = "FILE")]
     pub seeds: Option<PathBuf>,
     /// Values of other keys.
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "More settings")]
     pub values: Values,
     /// Rebuild the job's state from its archive, for example after damage: archived pages are read
     /// back, not fetched again
-    #[arg(long)]
+    #[arg(long, help_heading = RESUMING)]
     pub rebuild: bool,
     /// Queue the URLs of given-up servers again, and retry failed seeds
-    #[arg(long)]
+    #[arg(long, help_heading = RESUMING)]
     pub retry_given_up: bool,
 }
 

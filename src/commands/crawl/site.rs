@@ -143,6 +143,9 @@ impl Site {
         {
             changed.push("--seeds has other URLs".to_owned());
         }
+        if began.sites != self.conf.sites {
+            changed.push("tables [[site]] were added".to_owned());
+        }
         if changed.is_empty() {
             return Ok(());
         }

@@ -133,6 +133,7 @@ fn mistakes_name_the_argument() {
              \"none\"",
         ),
         ("state.disk_full=stop", "--set state.disk_full: was renamed; write full in [disk]"),
+        ("site.delay=2s", "--set site.delay: tables [[site]] can't be given on the command line"),
         ("memory.cache_entries=1000", "--set memory.cache_entries: 1000 is not a power of two"),
         ("fetch.accept=a\nb = 1", "--set fetch.accept: \"a\\nb = 1\" is not the value of"),
     ] {
