@@ -26,8 +26,8 @@ pub(crate) fn sted(arguments: &[&str]) -> Command {
     command
 }
 
-/// Returns a command that runs a Python script of the tests (`archive/check.py`) with the readers of
-/// archives that `make deps` installs.
+/// Returns a command that runs a Python script of the tests (`archive/check.py`) with the readers
+/// of archives that `make deps` installs.
 pub(crate) fn python(script: &str) -> Command {
     let python = root().join(".venv/bin/python");
     assert!(python.exists(), "no readers of archives; `make deps` installs them in .venv");

@@ -96,8 +96,7 @@ pub fn run(asked: &Asked) -> Result<Exit, Failure> {
     write_whole(&directory, "summary.json", &summary.json())?;
     let missing = Missing::of(engine.counts(), &conf);
     let exit = finish(&engine, &missing);
-    let reason = engine.stop_reason().filter(|_| engine.is_finished());
-    let resume = exit.is_ok().then(|| how_to_resume(reason, &resume)).flatten();
+    let resume = exit.is_ok().then(|| how_to_resume(&engine, &resume)).flatten();
     print(&summary.text(&directory, resume.as_deref(), &missing.text(), console::is_verbose()));
     exit
 }
@@ -185,10 +184,15 @@ fn say_how_it_begins(directory: &Path, earlier: Option<&Earlier>, engine: &Engin
     }
 }
 
+/// Returns how to resume the crawl, if there is more to fetch.
+fn how_to_resume(engine: &Engine, command: &str) -> Option<String> {
+    how_to_resume_after(engine.stop_reason().filter(|_| engine.is_finished()), command)
+}
+
 /// Returns how to resume a crawl that ended for this reason, if there is more to fetch: `command`,
 /// which runs it again, and what to do before, because otherwise it would end at once for the same
 /// reason. `None` is a crawl that was stopped at once.
-fn how_to_resume(reason: Option<StopReason>, command: &str) -> Option<String> {
+fn how_to_resume_after(reason: Option<StopReason>, command: &str) -> Option<String> {
     let raise = |key: &str| format!("raise {key}: {command} --set {key}=N");
     match reason {
         Some(StopReason::Pages) => Some(raise("limits.pages_max")),
@@ -248,7 +252,7 @@ mod tests {
             (Some(Reason::Finished), None),
             (Some(Reason::FatalError), None),
         ] {
-            let how = how_to_resume(reason, "sted crawl a.toml");
+            let how = how_to_resume_after(reason, "sted crawl a.toml");
             assert_eq!(how.as_deref(), expected, "{reason:?}");
         }
     }

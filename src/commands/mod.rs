@@ -80,8 +80,8 @@ pub enum Command {
     /// job.toml in the job directory. With a file, it runs the crawl that the file describes: sted
     /// crawl conf/quickstart.toml
     ///
-    /// Tables `[[site]]`, with settings for some of the URLs, are only in files: stop the crawl, add
-    /// them to its job.toml, and resume it with that file.
+    /// Tables `[[site]]`, with settings for some of the URLs, are only in files: stop the crawl,
+    /// add them to its job.toml, and resume it with that file.
     ///
     /// The crawl runs until no URLs are left, a limit is reached, or SIGINT or SIGTERM arrives;
     /// then it finishes open requests and writes everything to disk. A second signal stops it at

@@ -113,8 +113,8 @@ impl Summary {
     }
 
     /// Formats the summary for people: first what an operator asks, with `missing` as its end, and
-    /// if `is_detailed` what a developer does. `resume` is how to resume the crawl, if there is more
-    /// to fetch.
+    /// if `is_detailed` what a developer does. `resume` is how to resume the crawl, if there is
+    /// more to fetch.
     pub(super) fn text(
         &self,
         directory: &Path,

@@ -286,8 +286,8 @@ impl Outcome {
     }
 
     /// Returns whether a fetch was tried and brought no reply that could be used: by the codes of
-    /// the table, from a name that can't be resolved to a time-out. What the operator has blocked was
-    /// not tried.
+    /// the table, from a name that can't be resolved to a time-out. What the operator has blocked
+    /// was not tried.
     pub fn is_failed_fetch(self) -> bool {
         let is_failure = matches!(self.verdict().code, -5..=-1) && self != Self::BodyTooLarge;
         is_failure || self == Self::ForbiddenAddress

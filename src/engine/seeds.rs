@@ -1,9 +1,9 @@
 //! The outcomes of seeds: how many succeeded, and which failed and why.
 //!
 //! A seed succeeds if its reply is a page, or a redirect that is followed. With any other outcome
-//! it has failed, until a later try succeeds. Only those that the operator has blocked, or that a
-//! limit on pages leaves out, which the operator has set, have not failed. A queued URL is known to be a seed by the letter in
-//! its item that says how it was found (`SEED`).
+//! it has failed, until a later try succeeds, except if the operator wanted that: seeds that are
+//! blocked, or that a limit on pages leaves out, have not failed. A queued URL is known to be a
+//! seed by the letter in its item that says how it was found (`SEED`).
 //!
 //! Cost: memory for `FAILED_MAX` failed seeds; further ones are only counted.
 

@@ -29,8 +29,8 @@ pub mod request;
 pub mod response;
 pub mod wait;
 
-/// Returns whether a reply with this status is a redirect, if its `Location` is valid: the "redirect
-/// status" of the Fetch standard.
+/// Returns whether a reply with this status is a redirect, if its `Location` is valid: the
+/// "redirect status" of the Fetch standard.
 pub const fn is_redirect(status: u16) -> bool {
     matches!(status, 301 | 302 | 303 | 307 | 308)
 }

@@ -164,7 +164,7 @@ struct Packed {
     illegible: u64,
     /// Pages that were read back after a restart, and are too many to be listed.
     read_back: u64,
-    /// Pages that are not listed, because neither the log nor the index says when they were fetched.
+    /// Pages that are not listed: neither the log nor the index says when they were fetched.
     undated: u64,
     /// Parts of the crawl log that are not there, so their pages are not listed.
     log_parts: Vec<String>,
