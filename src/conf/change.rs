@@ -97,6 +97,7 @@ fn fixed(key: &str) -> Option<String> {
             "every other key of [web] has its value already; change those that differ"
         }
         ("compare", "quality" | "damping") => return None,
+        ("compare", name) if name.starts_with("topical_") => return None,
         ("compare" | "job" | "lab" | "report", _) => "is the same for the whole comparison",
         _ => return None,
     };

@@ -4,7 +4,7 @@
 
 use super::compare::Value;
 use super::mistake;
-use super::units::{Cost, Decimal, quote, read_size, read_time, show_size, show_time};
+use super::units::{Correlation, Cost, Decimal, quote, read_size, read_time, show_size, show_time};
 use std::ops::{Range, RangeInclusive};
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -178,6 +178,22 @@ pub(super) fn decimal(range: RangeInclusive<u32>) -> Kind<Decimal> {
         in_range(number, least, most, &number.to_string(), &within)
     };
     Kind::new(allowed, read, Decimal::to_string)
+}
+
+/// Returns the kind of a correlation, from -1 to 1.
+pub(super) fn correlation() -> Kind<Correlation> {
+    let (least, most) = (Correlation::LEAST, Correlation::MOST);
+    let allowed = format!("{least} to {most}");
+    let within = allowed.clone();
+    let read = move |value: &DeValue<'_>| {
+        let number = match value {
+            DeValue::Integer(number) if number.radix() == 10 => Correlation::read(number.as_str()),
+            DeValue::Float(number) => Correlation::read(number.as_str()),
+            _ => return Err(wrong_type(value, "a number", "-0.5")),
+        }?;
+        in_range(number, least, most, &number.to_string(), &within)
+    };
+    Kind::new(allowed, read, Correlation::to_string)
 }
 
 /// Returns the kind of a text that `read` parses to a `T`. `allowed` describes the valid texts.

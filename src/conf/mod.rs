@@ -37,7 +37,7 @@ pub use sections::{
 };
 pub use setting::Setting;
 pub use site::{HIDDEN, SiteTable};
-pub use units::{Cost, Decimal, read_time as duration};
+pub use units::{Correlation, Cost, Decimal, read_time as duration};
 pub use walk::{Flag, Key, Prose};
 
 use check::Clash;

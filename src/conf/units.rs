@@ -263,6 +263,44 @@ impl fmt::Display for Decimal {
     }
 }
 
+/// An exact correlation: a number from -1 to 1 with up to three decimals.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Correlation {
+    thousandths: i32,
+}
+
+impl Correlation {
+    /// The correlation of what is opposite.
+    pub const LEAST: Self = Self { thousandths: -1_000 };
+    /// The correlation of what is alike.
+    pub const MOST: Self = Self { thousandths: 1_000 };
+
+    /// Returns the number times 1,000, exactly.
+    pub const fn thousandths(self) -> i32 {
+        self.thousandths
+    }
+
+    /// Returns the number, rounded to a float.
+    pub fn as_f64(self) -> f64 {
+        f64::from(self.thousandths) / 1_000.0
+    }
+
+    /// Parses a number such as `-0.25`, of any size.
+    pub(super) fn read(text: &str) -> Result<Self, String> {
+        let (sign, digits) = text.strip_prefix('-').map_or((1, text), |digits| (-1, digits));
+        let thousandths = i32::try_from(Decimal::read(digits)?.thousandths());
+        let thousandths = thousandths.map_err(|_| format!("{text} is too large"))?;
+        Ok(Self { thousandths: sign * thousandths })
+    }
+}
+
+impl fmt::Display for Correlation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sign = if self.thousandths < 0 { "-" } else { "" };
+        write!(f, "{sign}{}", Decimal::from_thousandths(self.thousandths.unsigned_abs()))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -381,6 +419,8 @@ mod tests {
             assert_eq!(read_time(&show_time(time)), Ok(time));
             let cost = Cost::from_picoseconds(us);
             assert_eq!(Cost::read(&cost.to_string()), Ok(cost));
+            let sign = Correlation { thousandths: thousandths as i32 % 5_000 };
+            assert_eq!(Correlation::read(&sign.to_string()), Ok(sign));
             let decimal = Decimal::from_thousandths(thousandths);
             assert_eq!(Decimal::read(&decimal.to_string()), Ok(decimal));
         }

@@ -1,8 +1,8 @@
 //! Converts the sections of the study to the settings of its web, lab and simulator.
 
-use super::web::{Budget, Hostile, Settings, Spread, TimeSpread};
+use super::web::{Budget, Hostile, Settings, Spread, TimeSpread, Topical};
 use super::{lab, sim};
-use crate::conf::{Conf, Decimal, Events, Lab, Sim, Web};
+use crate::conf::{Compare, Conf, Decimal, Events, Lab, Sim, Web};
 use std::time::Duration;
 
 /// Returns the settings of the synthetic web that a configuration describes.
@@ -61,6 +61,17 @@ pub fn web(conf: &Web) -> Settings {
         robots_deny: conf.robots_deny_share.as_f64(),
         crawl_delay: conf.crawl_delay,
         hostile: hostile_kinds(&conf.hostile),
+    }
+}
+
+/// Returns how qualities run along links in a comparison.
+pub fn topical(conf: &Compare) -> Topical {
+    Topical {
+        sigma: conf.topical_sigma.as_f64(),
+        site: conf.topical_site_share.as_f64(),
+        parent: conf.topical_parent_share.as_f64(),
+        speed: conf.topical_speed.as_f64(),
+        size: conf.topical_size.as_f64(),
     }
 }
 

@@ -4,6 +4,7 @@
 use super::Reporter;
 use crate::conf::units::show_size;
 use crate::conf::{Compare, Conf, Decimal, Hostile, HostsFile, Over, Source, Web, Worth};
+use std::time::Duration;
 
 /// Reports sections that have no effect. `named` has two values: whether the file has the section
 /// `[web]`, and whether it has `[sim]`.
@@ -31,6 +32,7 @@ pub(super) fn whole(conf: &Conf, clash: &mut Reporter<'_>) {
         endless(conf, clash);
         sim(conf, clash);
         compare(conf, section, clash);
+        topical(&conf.web, section, clash);
     }
 }
 
@@ -189,6 +191,38 @@ fn compare(conf: &Conf, compare: &Compare, clash: &mut Reporter<'_>) {
         is_over_sockets && compare.threads.is_some_and(|threads| threads > 1),
         &["compare.threads", "compare.over"],
         "crawls over sockets run one at a time, because they are timed; remove this key",
+    );
+}
+
+/// Checks that qualities can have the wanted shares and correlations.
+fn topical(web: &Web, compare: &Compare, clash: &mut Reporter<'_>) {
+    let (site, parent) = (compare.topical_site_share, compare.topical_parent_share);
+    let total = site.thousandths() + parent.thousandths();
+    let text = format!(
+        "the shares add up to {}, more than 1; lower one of them",
+        Decimal::from_thousandths(total)
+    );
+    clash(total > 1_000, &["compare.topical_site_share", "compare.topical_parent_share"], &text);
+    let (speed, size) = (compare.topical_speed.thousandths(), compare.topical_size.thousandths());
+    let text = "nothing correlates so much with both: the squares of topical_speed and \
+                topical_size add up to more than 1; bring one of them nearer to 0";
+    let too_much = speed * speed + size * size > 1_000_000;
+    clash(too_much, &["compare.topical_speed", "compare.topical_size"], text);
+    if compare.quality != Worth::Topical {
+        return;
+    }
+    let differs = |median: Duration, sigma: Decimal| !median.is_zero() && sigma.thousandths() > 0;
+    let speeds_differ = differs(web.think_time, web.think_time_sigma)
+        || differs(web.round_trip, web.round_trip_sigma);
+    clash(
+        speed != 0 && !speeds_differ,
+        &["compare.topical_speed", "web.think_time_sigma", "web.round_trip_sigma"],
+        "all hosts are equally fast; write 0, or set web.think_time and web.think_time_sigma",
+    );
+    clash(
+        size != 0 && web.graph.is_none() && web.pages_sigma.thousandths() == 0,
+        &["compare.topical_size", "web.pages_sigma"],
+        "all hosts have equally many pages; write 0, or set web.pages_sigma",
     );
 }
 

@@ -6,10 +6,11 @@ use super::web::{RATE, SEED, SHARE};
 use super::{DAY, HOUR, MILLISECOND, MINUTE, SECOND, section};
 use crate::conf::compare::{Value, Variant};
 use crate::conf::kind::{
-    Kind, choice, choices, cost, count, decimal, flag, list, parsed, path, size, text, time, value,
+    Kind, choice, choices, correlation, cost, count, decimal, flag, list, parsed, path, size, text,
+    time, value,
 };
 use crate::conf::syntax;
-use crate::conf::units::{Cost, Decimal, thousandths};
+use crate::conf::units::{Correlation, Cost, Decimal, thousandths};
 use crate::frontier::policy::Policy;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -144,9 +145,10 @@ section! {
         /// adds one more.
         seed: u64 = 0, count(SEED), [];
 
-        /// Quality of the pages: "pagerank" of the whole web; "zipf", drawn at random; "crawl" is
-        /// the one of [quality]. The first two are known to the crawls beforehand, unless [quality]
-        /// has a source: then the crawls use that source, and are judged by this key.
+        /// Quality of the pages: "pagerank" of the whole web; "zipf", drawn at random; "topical",
+        /// drawn along links; "crawl" is the one of [quality]. The first three are known to the
+        /// crawls beforehand, unless [quality] has a source: then the crawls use that source, and
+        /// are judged by this key.
         ///
         /// With "crawl" and a source that estimates, each policy is judged by its own estimates.
         quality: Worth = Worth::PageRank, worths(), [];
@@ -156,6 +158,30 @@ section! {
         ///
         /// 0 makes all pages equal; near 1 takes long to compute.
         damping: Decimal = thousandths(850), decimal(0..=990), [];
+
+        /// Sigma of the lognormal distribution of "topical" qualities.
+        ///
+        /// 0 makes all pages equal; with 1 the best tenth of the pages has 39% of all quality, with
+        /// 2 it has 76%.
+        topical_sigma: Decimal = thousandths(1_000), decimal(0..=2_000), [];
+
+        /// Share of the variance of "topical" qualities by site: what all pages of a host have in
+        /// common.
+        topical_site_share: Decimal = thousandths(300), decimal(SHARE), [];
+
+        /// Share of the variance by parent, the page that is the first to link to a page, on any
+        /// host: what both have in common beyond the site. The rest of the variance is noise.
+        ///
+        /// 0 makes links say nothing about quality.
+        topical_parent_share: Decimal = thousandths(200), decimal(SHARE), [];
+
+        /// Correlation of a site's quality with the speed of its host, by rank: 1 makes the best
+        /// sites the fastest, -1 the slowest. A host is fast if think time and round trip are
+        /// short.
+        topical_speed: Correlation = Correlation::default(), correlation(), [];
+
+        /// Correlation of a site's quality with the number of its pages, by rank.
+        topical_size: Correlation = Correlation::default(), correlation(), [];
 
         /// Time between two samples of the curves.
         ///
@@ -261,7 +287,12 @@ fn overs() -> Kind<Over> {
 }
 
 fn worths() -> Kind<Worth> {
-    choice(&[("pagerank", Worth::PageRank), ("zipf", Worth::Zipf), ("crawl", Worth::Crawl)])
+    choice(&[
+        ("pagerank", Worth::PageRank),
+        ("zipf", Worth::Zipf),
+        ("topical", Worth::Topical),
+        ("crawl", Worth::Crawl),
+    ])
 }
 
 /// Events that the lab logs.
@@ -291,6 +322,8 @@ pub enum Worth {
     PageRank,
     /// Zipf's law, drawn at random.
     Zipf,
+    /// Drawn along links: pages resemble their site and the page that links to them.
+    Topical,
     /// The quality that `[quality]` describes.
     Crawl,
 }

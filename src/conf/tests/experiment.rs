@@ -61,6 +61,33 @@ const CLASHES: &[Case] = &[
     (compare, "quality.source = \"opic\"", None, "estimates, judged by PageRank"),
     (
         compare,
+        "compare.topical_site_share = 0.6\ncompare.topical_parent_share = 0.5",
+        Some("compare.topical_site_share"),
+        "more than the whole variance",
+    ),
+    (
+        compare,
+        "compare.topical_speed = -0.8\ncompare.topical_size = 0.7",
+        Some("compare.topical_speed"),
+        "speed and size don't correlate with each other",
+    ),
+    (compare, "compare.topical_speed = -0.8\ncompare.topical_size = 0.6", None, "just possible"),
+    (
+        compare,
+        "compare.quality = \"topical\"\ncompare.topical_speed = 0.5\nweb.preset = \"plain\"",
+        Some("compare.topical_speed"),
+        "equally fast hosts",
+    ),
+    (
+        compare,
+        "compare.quality = \"topical\"\ncompare.topical_size = 0.5\nweb.preset = \"plain\"",
+        Some("compare.topical_size"),
+        "equally large hosts",
+    ),
+    (compare, "compare.topical_size = 1.5", Some("compare.topical_size"), "no correlation"),
+    (compare, "compare.topical_size = -1", None, "a correlation"),
+    (
+        compare,
         "quality.source = \"opic\"\ncompare.over = \"sockets\"",
         Some("quality.source"),
         "nobody judges them",
@@ -112,6 +139,8 @@ const STUDIES: &[(&str, Option<&str>, &str)] = &[
     ("across = \"web.preset\"\nvalues = [\"2003\"]", Some("every other key"), "no effect"),
     ("across = \"compare.repeats\"\nvalues = [2]", Some("the whole comparison"), "no sense"),
     ("across = \"compare.damping\"\nvalues = [0.5, 0.85]", None, "of the qualities"),
+    ("across = \"compare.topical_size\"\nvalues = [-1, -0.5, 0, 1]", None, "with a sign"),
+    ("variants = [\"a: compare.topical_size=-0.25\"]", None, "with a sign"),
     ("variants = [\"a\", \"b: pipeline.enabled=false\"]", None, "a switch"),
     ("variants = [\"a\", \"a: pipeline.enabled=false\"]", Some("the name \"a\""), "one name"),
     (

@@ -144,6 +144,10 @@ fn lead(conf: &Conf, results: &Results<'_>) -> String {
     };
     let quality = match conf.compare.as_ref().map(|compare| compare.quality) {
         Some(Worth::Zipf) => "Page qualities follow Zipf's law and are assigned at random.",
+        Some(Worth::Topical) => {
+            "Page qualities run along links: a page resembles its site and the page that links to \
+             it."
+        }
         Some(Worth::Crawl) => "Page qualities are the crawl's own estimates.",
         _ => "The quality of a page is its PageRank.",
     };

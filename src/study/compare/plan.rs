@@ -4,6 +4,8 @@
 use crate::commands::{Exit, Failure};
 use crate::conf::{Change, Compare, Conf, Decimal, Over, Value, Web, Worth};
 use crate::frontier::policy::Policy;
+use crate::study::settings;
+use crate::study::web::Topical;
 use std::path::PathBuf;
 
 /// The most crawls that one comparison may have.
@@ -53,12 +55,14 @@ pub(super) struct Spec {
 pub(super) struct Ground {
     /// The settings of the web, with the seed of the repeat.
     pub(super) web: Web,
-    /// Where page qualities come from: PageRank, Zipf's law, or the crawl's own estimates.
+    /// Where page qualities come from: PageRank, Zipf's law, links, or the crawl's own estimates.
     pub(super) worth: Worth,
     /// The damping factor, if the quality is PageRank.
     pub(super) damping: Decimal,
     /// The exponent of Zipf's law, if the qualities are drawn by it.
     pub(super) exponent: Decimal,
+    /// How the qualities run along links, if they are drawn so.
+    pub(super) topical: Topical,
 }
 
 impl Plan {
@@ -151,6 +155,7 @@ impl Plan {
                 worth: own.quality,
                 damping: own.damping,
                 exponent: conf.quality.zipf_exponent,
+                topical: settings::topical(own),
             });
             for policy in self.policies.clone() {
                 conf.schedule.policy = policy;

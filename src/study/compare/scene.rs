@@ -42,6 +42,7 @@ impl Scene {
         let found = match ground.worth {
             Worth::PageRank => web.page_rank(ground.damping.as_f64()).quality,
             Worth::Zipf => web.zipf_permutation(ground.exponent.as_f64(), ground.web.seed),
+            Worth::Topical => web.topical(ground.topical),
             Worth::Crawl => Vec::new(),
         };
         // Qualities too large for the number format are limited to its maximum.

@@ -31,6 +31,8 @@ pub(super) enum Purpose {
     Prose,
     RoundTrip,
     Rank,
+    Site,
+    Topic,
 }
 
 /// A stream of pseudo-random numbers, all of which follow from the seed and the purpose.
@@ -79,8 +81,12 @@ impl Draw {
         if spread.sigma == 0.0 {
             return spread.median;
         }
-        let normal: f64 = (0..12).map(|_| self.unit()).sum::<f64>() - 6.0;
-        spread.median * exp(spread.sigma * normal)
+        spread.median * exp(spread.sigma * self.normal())
+    }
+
+    /// Returns a normal deviate: its mean is 0, its standard deviation 1.
+    pub(super) fn normal(&mut self) -> f64 {
+        (0..12).map(|_| self.unit()).sum::<f64>() - 6.0
     }
 
     /// Returns one of `items`, each with the same probability.

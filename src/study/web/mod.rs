@@ -3,9 +3,9 @@
 //! It uses no socket, file or clock: the lab serves it over real sockets, the simulator over
 //! virtual ones. Both read from here which hosts exist ([`Web::host`]), what a URL refers to
 //! ([`Web::place`]), what the server replies ([`Web::answer`], encoded by [`wire`]), what a crawler
-//! should make of it ([`Manifest`]), and the quality of a page ([`Web::page_rank`]). Pages are made
-//! when requested; only the number of pages per host, one block of prose and a graph are kept in
-//! memory.
+//! should make of it ([`Manifest`]), and the quality of a page ([`Web::page_rank`],
+//! [`Web::zipf_permutation`], [`Web::topical`]). Pages are made when requested; only the number of
+//! pages per host, one block of prose and a graph are kept in memory.
 //!
 //! Shape of a drawn web: the pages of a host form a tree under its root, hosts form a tree under
 //! the seeds; each page links to its children and then to random pages. Pages that can't be parents
@@ -30,8 +30,10 @@ mod manifest;
 mod muddle;
 mod page;
 mod rank;
+mod reach;
 pub mod script;
 mod settings;
+mod topical;
 pub mod wire;
 
 #[cfg(test)]
@@ -44,6 +46,7 @@ pub use muddle::Muddle;
 pub use page::{Compact, Kind, Link, Reply};
 pub use rank::{DAMPING, ERROR_MAX, PageRank};
 pub use settings::{Settings, Spread, TimeSpread};
+pub use topical::Topical;
 
 use draw::{Draw, Purpose};
 use graph::Graph;

@@ -3,8 +3,7 @@
 //! A random surfer follows one of a page's links, each with the same probability (a link that
 //! occurs twice counts twice), or jumps to a random page: now and then, and always from a page
 //! without links. The share of time spent on a page is its quality. A redirect passes on all its
-//! quality. Pages that robots.txt disallows and hostile hosts are not part of the graph, nor are
-//! links to them.
+//! quality. Only what a crawl can reach is part of the graph ([`Reach`]).
 //!
 //! Laws: qualities of reachable pages have a mean of one, all others are zero. Their mean error is
 //! below [`ERROR_MAX`]. Equal webs give equal bits on every machine: only `+ - * /` are used,
@@ -20,9 +19,9 @@
 #[cfg(test)]
 mod tests;
 
+use super::Web;
 use super::draw::{self, Draw, Purpose};
-use super::page::Kind;
-use super::{Place, Resource, Robots, Web};
+use super::reach::Reach;
 
 /// The usual probability with which the surfer follows a link.
 pub const DAMPING: f64 = 0.85;
@@ -80,63 +79,7 @@ impl Web {
     }
 }
 
-/// The pages that a crawl can reach, in breadth-first order, and their links.
-struct Reach {
-    /// The numbers of host and page of each reachable page.
-    pages: Vec<(u32, u32)>,
-    /// For each of `pages` the index in `targets` where its links begin; after the last, the number
-    /// of links.
-    offsets: Vec<usize>,
-    /// The targets of all links, as indices of `pages`.
-    targets: Vec<u32>,
-}
-
-/// The state of a page that has not been found. A state below [`REFUSED`] is the page's index in
-/// [`Reach::pages`].
-const UNKNOWN: u32 = u32::MAX;
-/// The state of a page that a crawl must not request.
-const REFUSED: u32 = u32::MAX - 1;
-
 impl Reach {
-    fn of(web: &Web) -> Self {
-        let mut reach = Self { pages: Vec::new(), offsets: vec![0], targets: Vec::new() };
-        let mut known = vec![UNKNOWN; web.pages_total()];
-        for seed in web.seed_places() {
-            reach.index_of(web, &mut known, seed);
-        }
-        let mut at = 0;
-        while let Some(&(host, page)) = reach.pages.get(at) {
-            if web.kind(host, page) == Kind::Redirect {
-                let to = reach.index_of(web, &mut known, web.redirect_of(host, page));
-                reach.targets.extend(to);
-            }
-            for link in web.links(Place { host, resource: Resource::Page(page) }) {
-                let to = reach.index_of(web, &mut known, link.to);
-                reach.targets.extend(to);
-            }
-            reach.offsets.push(reach.targets.len());
-            at += 1;
-        }
-        reach
-    }
-
-    /// Returns the index of a link's target in [`Reach::pages`], entering it if it is new; `None`
-    /// if a crawl must not request it.
-    fn index_of(&mut self, web: &Web, known: &mut [u32], place: Place) -> Option<u32> {
-        let Resource::Page(page) = place.resource else { return None };
-        let host = place.host;
-        let known = &mut known[web.page_index(host, page)];
-        if *known == UNKNOWN {
-            let open = web.robots_of(host) != Robots::Deny && web.kind(host, page) != Kind::Closed;
-            *known = REFUSED;
-            if open {
-                *known = u32::try_from(self.pages.len()).expect("counted in 32 bits");
-                self.pages.push((host, page));
-            }
-        }
-        (*known != REFUSED).then_some(*known)
-    }
-
     /// Repeats steps until the error is below [`ERROR_MAX`]; returns the qualities and the number
     /// of steps.
     fn converge(&self, damping: f64) -> (Vec<f64>, u32) {

@@ -2,8 +2,9 @@
 
 use super::*;
 use crate::study::web::graph::{Cut, Graph, tests::arrays};
+use crate::study::web::page::Kind;
 use crate::study::web::tests::shapes::rich_graph;
-use crate::study::web::{Budget, Hostile, Manifest, Outcome, Ports, Settings};
+use crate::study::web::{Budget, Hostile, Manifest, Outcome, Place, Ports, Resource, Settings};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
