@@ -39,7 +39,7 @@ use std::time::{Duration, SystemTime};
 pub use turns::Turn;
 use turns::Turns;
 use usage::{Gauge, SideCpu};
-pub use usage::{StageUsage, Usage};
+pub use usage::{Queued, StageUsage, Usage};
 
 /// Settings of the loop.
 #[derive(Clone, Debug)]

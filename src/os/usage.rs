@@ -3,19 +3,24 @@
 //! Stages are metered in wall time (decision 38), and the loop's thread by the system's CPU clock.
 //! The CPU time of the stage that calls the poller is measured in one turn of sixteen; the rest of
 //! the thread's CPU time is shared among the other stages in proportion to their wall time. So the
-//! sum is right by construction. [`Usage::accounted`] shows whether the *shares* are right: it is
-//! metered time divided by CPU time. A value above one means that the system gave the CPU core to
-//! another process, a value below one that something is not metered.
+//! sum is right by construction. [`Usage::accounted`] shows whether the *shares* are right: a value
+//! below one means that something is not metered. Metered time *beyond* the CPU time is no share of
+//! anything: the thread had work, but another process had the core, or another machine if this one
+//! is virtual. [`Usage::taken_us`] is that time. The scheduler's statistics add what the meter does
+//! not see: how long the thread waited for a core when the poller had something for it.
 //!
 //! The cost of metering is reported, too: the number of the meter's clock readings times the cost
 //! of one, which is measured in a series. A reading is a vDSO call, whose code and data stay in the
 //! caches of a busy loop.
 //!
-//! Cost: three system calls for each [`Usage`] that is read, two more in one turn of sixteen; 0.1
-//! ms the first time.
+//! Cost: three system calls and a file of `/proc` for each [`Usage`] that is read, two more calls
+//! in one turn of sixteen; 0.1 ms the first time.
+
+#![expect(clippy::disallowed_methods, reason = "reads the scheduler's statistics")]
 
 use super::signal::{self, Cpu};
 use crate::ground::stats::{Account, Meter, STAGES, Stage};
+use std::fs;
 use std::time::Duration;
 
 /// The resources used since the loop began, or between two readings.
@@ -33,8 +38,48 @@ pub struct Usage {
     pub names_us: u64,
     /// CPU time that metering took on the loop's thread, in nanoseconds.
     pub metering_ns: u64,
+    /// How long the loop's thread waited for a core although it could have run.
+    pub queued: Queued,
     /// The usage of each stage, in the order of [`Stage::ALL`].
     pub stages: [StageUsage; STAGES],
+}
+
+/// How long a thread waited for a core although it could have run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Queued {
+    /// The sum of these times, in nanoseconds.
+    pub ns: u64,
+    /// How often the thread got a core.
+    pub times: u64,
+}
+
+/// The time in nanoseconds from when a thread may run to when it runs, if the core is idle: what
+/// waking a sleeping core takes. A longer wait means that somebody else had the core.
+const WAKE_NS: u64 = 50_000;
+
+impl Queued {
+    /// Reads the statistics of the calling thread; zeroes if the system keeps none.
+    fn of_thread() -> Self {
+        let text = fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+        Self::parsed(&text).unwrap_or_default()
+    }
+
+    /// Parses a line of the scheduler: nanoseconds on a core, nanoseconds of waiting for one, and
+    /// how often the thread got one.
+    fn parsed(text: &str) -> Option<Self> {
+        let mut numbers = text.split_ascii_whitespace().skip(1).map(|number| number.parse().ok());
+        Some(Self { ns: numbers.next()??, times: numbers.next()?? })
+    }
+
+    fn since(self, earlier: Self) -> Self {
+        let times = self.times.saturating_sub(earlier.times);
+        Self { ns: self.ns.saturating_sub(earlier.ns), times }
+    }
+
+    /// Returns the nanoseconds of waiting beyond what waking an idle core takes.
+    fn behind_others_ns(self) -> u64 {
+        self.ns.saturating_sub(self.times * WAKE_NS)
+    }
 }
 
 /// The usage of one stage of the loop.
@@ -56,11 +101,21 @@ impl Usage {
         self.stages[stage as usize]
     }
 
-    /// Returns the metered wall time of the loop, without sleep, divided by the CPU time of its
-    /// thread.
+    /// Returns the share of the CPU time of the loop's thread that the meter has charged to stages,
+    /// at most 1: what was metered beyond it is in [`Self::taken_us`].
     pub fn accounted(&self) -> f64 {
-        let metered_ns = self.busy_ns() + self.of(Stage::Wait).cpu_ns;
-        metered_ns as f64 / (self.looping.sum_us() as f64 * 1e3).max(1.0)
+        let share = self.metered_ns() as f64 / (self.looping.sum_us() as f64 * 1e3).max(1.0);
+        share.min(1.0)
+    }
+
+    /// Returns the time in microseconds for which the loop had work but not the core: another
+    /// process had it, or another machine, if this one is virtual.
+    pub fn taken_us(&self) -> u64 {
+        let cpu_us = self.looping.sum_us();
+        let metered_ns = self.metered_ns().saturating_sub(cpu_us * 1_000);
+        let taken_us = metered_ns.max(self.queued.behind_others_ns()) / 1_000;
+        let wall_us = u64::try_from(self.wall.as_micros()).unwrap_or(u64::MAX);
+        taken_us.min(wall_us.saturating_sub(cpu_us))
     }
 
     /// Returns the share of the loop's CPU time that metering takes.
@@ -89,8 +144,14 @@ impl Usage {
             control_us: self.control_us.saturating_sub(earlier.control_us),
             names_us: self.names_us.saturating_sub(earlier.names_us),
             metering_ns: self.metering_ns.saturating_sub(earlier.metering_ns),
+            queued: self.queued.since(earlier.queued),
             stages,
         }
+    }
+
+    /// Returns the wall time of all stages without sleep, in nanoseconds.
+    fn metered_ns(&self) -> u64 {
+        self.busy_ns() + self.of(Stage::Wait).cpu_ns
     }
 
     fn busy_ns(&self) -> u64 {
@@ -129,6 +190,7 @@ pub(super) struct Gauge {
     began_ns: u64,
     looping: Cpu,
     process: Cpu,
+    queued: Queued,
     side: SideCpu,
     accounts: [Account; STAGES],
     readings: u64,
@@ -149,6 +211,7 @@ impl Gauge {
             began_ns: signal::tick(),
             looping: signal::thread_cpu(),
             process: signal::process_cpu(),
+            queued: Queued::of_thread(),
             side,
             accounts: meter.read(),
             readings: meter.readings(),
@@ -184,6 +247,7 @@ impl Gauge {
             control_us,
             names_us: process.sum_us().saturating_sub(looping.sum_us() + jobs_us + control_us),
             metering_ns: 0,
+            queued: Queued::of_thread().since(self.queued),
             stages: [StageUsage::default(); STAGES],
         };
         let read = meter.read();
@@ -256,7 +320,36 @@ mod tests {
         assert!(links.cpu_ns > url.cpu_ns, "{links:?} {url:?}");
         let wait = usage.of(Stage::Wait);
         assert!(wait.wall_ns > 64 * 100_000 && wait.cpu_ns < wait.wall_ns, "{wait:?}");
+        assert!(usage.queued.times > 32, "it slept: {:?}", usage.queued);
         let none = usage.since(&usage);
         assert_eq!((none.cpu_us(), none.of(Stage::Links)), (0, StageUsage::default()));
+    }
+
+    /// Returns the usage of a second in which a loop used the CPU for `cpu_us` and metered
+    /// `wall_us` in one stage.
+    fn second(cpu_us: u64, wall_us: u64, queued: Queued) -> Usage {
+        let looping = Cpu { user_us: cpu_us, system_us: 0 };
+        let mut usage = Usage { wall: Duration::from_secs(1), looping, queued, ..Usage::default() };
+        usage.stages[Stage::Links as usize].wall_ns = wall_us * 1_000;
+        usage
+    }
+
+    #[test]
+    fn time_beyond_the_threads_own_was_taken() {
+        let queued = |ms: u64, times| Queued { ns: ms * 1_000_000, times };
+        let cases = [
+            (second(400_000, 400_000, queued(0, 0)), 1.0, 0, "all is metered"),
+            (second(400_000, 300_000, queued(0, 0)), 0.75, 0, "some is not metered"),
+            (second(400_000, 900_000, queued(0, 0)), 1.0, 500_000, "metered beyond"),
+            (second(400_000, 400_000, queued(300, 10)), 1.0, 299_500, "waited for a core"),
+            (second(400_000, 400_000, queued(300, 10_000)), 1.0, 0, "cores wake up in time"),
+            (second(400_000, 600_000, queued(300, 0)), 1.0, 300_000, "one time, not two"),
+            (second(400_000, 1_500_000, queued(0, 0)), 1.0, 600_000, "at most what was left"),
+        ];
+        for (usage, share, taken_us, why) in cases {
+            assert_eq!((usage.accounted(), usage.taken_us()), (share, taken_us), "{why}");
+        }
+        assert_eq!(Queued::parsed("14 51387 3\n"), Some(Queued { ns: 51_387, times: 3 }));
+        assert_eq!(Queued::parsed("14 x"), None);
     }
 }

@@ -44,7 +44,7 @@ pub enum Command {
         #[command(flatten)]
         conf: ConfFile,
         /// Crawl once more where the core is saturated, sampled by perf, and write a flame graph
-        /// (flame.svg) to the profile's directory
+        /// (flame.svg) to the profile's directory; where perf can't sample, the profile says why
         #[arg(long)]
         flame: bool,
     },

@@ -75,14 +75,16 @@ impl Looping {
             "core",
             format!(
                 "{:.0}% busy: {:.0}% user, {:.0}% system; side threads: jobs {:.1}%, \
-                 control {:.1}%, names {:.1}%; metering takes {:.1}% of it",
+                 control {:.1}%, names {:.1}%; metering takes {:.1}% of it; other programs had it \
+                 for {:.0}% while the loop had work",
                 share(looping.sum_us()),
                 share(looping.user_us),
                 share(looping.system_us),
                 share(jobs),
                 share(usage.control_us),
                 share(names),
-                usage.metering() * 100.0
+                usage.metering() * 100.0,
+                share(usage.taken_us())
             ),
         );
     }
@@ -133,6 +135,7 @@ fn cpu_json(usage: &Usage) -> serde_json::Value {
         "names_us": usage.names_us,
         "metered_share": usage.accounted(),
         "metering_share": usage.metering(),
+        "taken_us": usage.taken_us(),
         "stages": Stage::ALL.into_iter().map(stage).collect::<BTreeMap<_, _>>(),
     })
 }

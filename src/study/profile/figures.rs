@@ -57,14 +57,17 @@ fn throughput(steps: &[Step], verdict: &Verdict) -> Chart {
 }
 
 fn core(steps: &[Step]) -> Bars {
-    let parts = ["user", "system", "idle"].map(str::to_owned).to_vec();
+    let parts = ["user", "system", "idle", "taken away"].map(str::to_owned).to_vec();
     let group = |step: &Step| {
-        let idle = (1.0 - step.busy()).max(0.0);
-        Group { label: label(step), amounts: vec![step.user(), step.system(), idle] }
+        let amounts = vec![step.user(), step.system(), step.idle(), step.taken()];
+        Group { label: label(step), amounts }
     };
     Bars {
         title: "The core's time".to_owned(),
-        subtitle: "Of the loop's thread, as a share of the time".to_owned(),
+        subtitle:
+            "Of the loop's thread, as a share of the time; others took it away while the loop \
+                   had work"
+                .to_owned(),
         x_label: X.to_owned(),
         y: Axis::linear("share of a core", Format::Share),
         parts,

@@ -8,8 +8,8 @@ use crate::commands::Failure;
 use crate::conf::Conf;
 use crate::study::output;
 use crate::study::report::html::{Block, Page};
-use crate::study::report::number::grouped;
-use std::path::Path;
+use crate::study::report::number::{grouped, percent};
+use std::path::{Path, PathBuf};
 
 /// The results of a profile.
 pub(super) struct Results<'a> {
@@ -19,10 +19,11 @@ pub(super) struct Results<'a> {
     pub(super) steps: &'a [Step],
     /// The verdict on the median steps.
     pub(super) verdict: &'a Verdict,
+    /// The file of the flame graph, or why there is none; `None` if none was asked for.
+    pub(super) graph: Option<&'a Result<PathBuf, String>>,
 }
 
-/// Writes all files of a profile into `directory`. `path` names the configuration in the report;
-/// `has_flame` says whether a flame graph was drawn.
+/// Writes all files of a profile into `directory`. `path` names the configuration in the report.
 ///
 /// # Errors
 /// A file could not be written: the first one is reported.
@@ -31,27 +32,19 @@ pub(super) fn write(
     conf: &Conf,
     path: &Path,
     results: &Results<'_>,
-    has_flame: bool,
 ) -> Result<(), Failure> {
-    let Results { all, steps, verdict } = results;
     let put = |name: &str, text: &str| output::put(directory, name, text);
-    let drawn = figures::all(steps, verdict);
+    let drawn = figures::all(results.steps, results.verdict);
     put("conf.toml", &conf.render())?;
-    put("steps.csv", &show::whole(all).csv())?;
+    put("steps.csv", &show::whole(results.all).csv())?;
     for drawn in &drawn {
         put(&format!("{}.svg", drawn.file), &drawn.svg())?;
     }
-    put("report.html", &report(conf, path, steps, verdict, drawn, has_flame).html())
+    put("report.html", &report(conf, path, results, drawn).html())
 }
 
-fn report(
-    conf: &Conf,
-    path: &Path,
-    steps: &[Step],
-    verdict: &Verdict,
-    drawn: Vec<Drawn>,
-    has_flame: bool,
-) -> Page {
+fn report(conf: &Conf, path: &Path, results: &Results<'_>, drawn: Vec<Drawn>) -> Page {
+    let Results { steps, verdict, graph, .. } = results;
     let knee = &steps[verdict.full.unwrap_or(verdict.knee)];
     let what = if verdict.full.is_some() { "where the core is full" } else { "at the knee" };
     let mut blocks = vec![
@@ -60,25 +53,19 @@ fn report(
         Block::Heading("Steps".to_owned()),
         Block::Table(show::summary(steps)),
         Block::Heading(format!("Stages {what}")),
-        Block::Text(format!(
-            "With {} connections. CPU time is that of the loop's thread, shared among stages in \
-             proportion to their wall time, the poller's measured. Metered time is {} of it, \
-             metering takes {} of it. Beside the loop, jobs took {} us a page, names {}.",
-            knee.connections,
-            crate::study::report::number::percent(knee.usage.accounted(), 1),
-            crate::study::report::number::percent(knee.usage.metering(), 1),
-            grouped(knee.usage.jobs_us as f64 / knee.pages.max(1) as f64, 2),
-            grouped(knee.usage.names_us as f64 / knee.pages.max(1) as f64, 2),
-        )),
+        Block::Text(about_stages(knee)),
         Block::Table(show::stages(knee)),
     ];
-    if has_flame {
-        blocks.push(Block::Text(format!(
-            "Function by function: {} beside this file, sampled in a crawl of its own with as many \
-             connections.",
-            flame::FILE
-        )));
-    }
+    blocks.extend(graph.map(|graph| {
+        Block::Text(match graph {
+            Ok(_) => format!(
+                "Function by function: {} beside this file, sampled in a crawl of its own with as \
+                 many connections.",
+                flame::FILE
+            ),
+            Err(why) => format!("There is no flame graph: {why}."),
+        })
+    }));
     blocks.push(Block::Heading("How to repeat it".to_owned()));
     blocks.push(Block::Text(
         "Times are of this machine, and of what else ran on it. All numbers are in steps.csv \
@@ -92,6 +79,30 @@ fn report(
     });
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     Page { title: format!("Where the core is full: {stem}"), lead: lead(conf), blocks }
+}
+
+/// Says what the table of a step's stages contains, and what it doesn't.
+pub(super) fn about_stages(step: &Step) -> String {
+    let usage = &step.usage;
+    let page_us = |us: u64| grouped(us as f64 / step.pages.max(1) as f64, 2);
+    let mut text = format!(
+        "With {} connections. CPU time is that of the loop's thread, shared among stages in \
+         proportion to their wall time, the poller's measured. {} of it was metered, metering \
+         takes {} of it. Beside the loop, jobs took {} us a page, names {}.",
+        step.connections,
+        percent(usage.accounted(), 1),
+        percent(usage.metering(), 1),
+        page_us(usage.jobs_us),
+        page_us(usage.names_us),
+    );
+    if usage.taken_us() > 0 {
+        text += &format!(
+            " For another {} us a page the loop had work, but other programs had the core: that \
+             time is in no stage.",
+            page_us(usage.taken_us())
+        );
+    }
+    text
 }
 
 /// Returns the introduction: what was crawled.

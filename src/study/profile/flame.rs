@@ -3,17 +3,16 @@
 //! `perf` samples every thread of this process, some hundred times a second of CPU time, with its
 //! stack; it resolves the symbols, a library folds and draws the stacks. Sampling needs no hardware
 //! counters, only the permission (`perf_event_paranoid`): that is tested before the first step, so
-//! that a refusal is reported at once.
+//! that a refusal is reported at once. Without a graph the profile has all else: a failure is the
+//! reason in words, and no failure of the command.
 //!
 //! Law: all measured steps end before the sampled one begins, so that their figures don't include
 //! the cost of sampling. Cost: 8 KiB a sample on disk, deleted when the graph is drawn.
 
-use crate::commands::{Exit, Failure};
 use crate::conf::Profile;
 use inferno::collapse::Collapse;
 use inferno::collapse::perf::Folder;
 use inferno::flamegraph;
-use std::fmt::Display;
 use std::fs::{self, File};
 use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
@@ -42,29 +41,29 @@ pub(super) struct Recording {
 ///
 /// # Errors
 /// There is no profiler, or it has no permission to sample. The text says what to do about it.
-pub(super) fn check(directory: &Path) -> Result<(), Failure> {
+pub(super) fn check(directory: &Path) -> Result<(), String> {
     let samples = directory.join(SAMPLES);
     let tried = record(&samples).args(["--", "true"]).stderr(Stdio::piped()).output();
     let _ = fs::remove_file(&samples);
-    let done = tried.map_err(|error| {
-        refused(&format!("{PERF}: {error}: install it (Debian: linux-perf), or leave --flame out"))
-    })?;
+    let done =
+        tried.map_err(|error| format!("{PERF}: {error}; install it (Debian: linux-perf)"))?;
     if done.status.success() {
         return Ok(());
     }
     let said = String::from_utf8_lossy(&done.stderr);
-    let said = said.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
-    Err(refused(&format!(
-        "{PERF} may not sample here: {said}: as root set kernel.perf_event_paranoid to 1, or leave \
-         --flame out"
-    )))
+    let said = said.lines().map(str::trim).find(|line| !line.is_empty());
+    let said = said.map_or_else(|| done.status.to_string(), str::to_owned);
+    Err(format!(
+        "{PERF} can't sample here: {said}; if it lacks permission, set kernel.perf_event_paranoid \
+         to 1 as root"
+    ))
 }
 
 /// Begins to sample this process from the end of the warm-up of the next step on.
 ///
 /// # Errors
 /// The profiler did not start.
-pub(super) fn begin(directory: &Path, profile: &Profile) -> Result<Recording, Failure> {
+pub(super) fn begin(directory: &Path, profile: &Profile) -> Result<Recording, String> {
     let samples = directory.join(SAMPLES);
     let all = profile.warm_up + profile.step_time;
     let child = record(&samples)
@@ -73,7 +72,7 @@ pub(super) fn begin(directory: &Path, profile: &Profile) -> Result<Recording, Fa
         .args(["--", "sleep", &seconds(all)])
         .stderr(Stdio::null())
         .spawn()
-        .map_err(|error| refused(&format!("{PERF}: {error}")))?;
+        .map_err(|error| format!("{PERF}: {error}"))?;
     Ok(Recording { child, samples })
 }
 
@@ -83,30 +82,32 @@ impl Recording {
     ///
     /// # Errors
     /// The profiler failed, there was no sample, or a file could not be written.
-    pub(super) fn draw(mut self, directory: &Path, title: &str) -> Result<(), Failure> {
-        let status = self.child.wait().map_err(|error| refused(&error))?;
-        if !status.success() {
-            return Err(refused(&format!("{PERF} record: {status}")));
-        }
-        let folded = self.fold();
+    pub(super) fn draw(mut self, directory: &Path, title: &str) -> Result<(), String> {
+        let status = self.child.wait().map_err(|error| format!("{PERF}: {error}"))?;
+        let folded =
+            if status.success() { self.fold() } else { Err(format!("{PERF} record: {status}")) };
         let _ = fs::remove_file(&self.samples);
         let folded = folded?;
-        let disk = |error: &dyn Display| {
-            Failure::new(Exit::Disk, format!("{}: {error}", directory.display()))
-        };
-        fs::write(directory.join("flame.folded"), &folded).map_err(|error| disk(&error))?;
-        let file = File::create(directory.join(FILE)).map_err(|error| disk(&error))?;
+        let disk = |error: io::Error| format!("{}: {error}", directory.display());
+        fs::write(directory.join("flame.folded"), &folded).map_err(disk)?;
+        let file = File::create(directory.join(FILE)).map_err(disk)?;
         let mut options = flamegraph::Options::default();
         title.clone_into(&mut options.title);
         "samples of CPU time".clone_into(&mut options.count_name);
         let lines = folded.lines();
-        flamegraph::from_lines(&mut options, lines, BufWriter::new(file))
-            .map_err(|error| disk(&error))
+        flamegraph::from_lines(&mut options, lines, BufWriter::new(file)).map_err(disk)
+    }
+
+    /// Ends the recording of a step that failed, and deletes its samples.
+    pub(super) fn abandon(mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        let _ = fs::remove_file(&self.samples);
     }
 
     /// Returns the samples as text: one line for each distinct stack, with the number of its
     /// samples.
-    fn fold(&self) -> Result<String, Failure> {
+    fn fold(&self) -> Result<String, String> {
         let mut script = Command::new(PERF)
             .args(["script", "--no-inline", "--input"])
             .arg(&self.samples)
@@ -114,18 +115,18 @@ impl Recording {
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
-            .map_err(|error| refused(&format!("{PERF} script: {error}")))?;
+            .map_err(|error| format!("{PERF} script: {error}"))?;
         let stacks = io::BufReader::new(script.stdout.take().expect("it was asked for"));
         let mut folded = Vec::new();
         let read = Folder::default().collapse(stacks, &mut folded);
-        let status = script.wait().map_err(|error| refused(&error))?;
+        let status = script.wait().map_err(|error| format!("{PERF} script: {error}"))?;
         if !status.success() {
-            return Err(refused(&format!("{PERF} script: {status}")));
+            return Err(format!("{PERF} script: {status}"));
         }
-        read.map_err(|error| refused(&format!("{PERF} script: {error}")))?;
+        read.map_err(|error| format!("{PERF} script: {error}"))?;
         let folded = String::from_utf8_lossy(&folded).into_owned();
         if folded.is_empty() {
-            return Err(refused(&format!("{PERF} took no sample of the step")));
+            return Err(format!("{PERF} took no sample of the step"));
         }
         Ok(folded)
     }
@@ -145,8 +146,4 @@ fn record(samples: &Path) -> Command {
 
 fn seconds(time: Duration) -> String {
     format!("{:.3}", time.as_secs_f64())
-}
-
-fn refused(text: &dyn Display) -> Failure {
-    Failure::new(Exit::System, format!("the flame graph: {text}"))
 }

@@ -4,7 +4,7 @@
 //! It crawls the same web repeatedly and changes only the number of open connections; `step` runs
 //! one crawl, `verdict` interprets the results, `show` and `figures` make tables and curves. Crawls
 //! run one at a time, because their times count. Where the core is saturated, another crawl may be
-//! sampled by a profiler for a flame graph (`flame`).
+//! sampled by a profiler for a flame graph (`flame`); where that fails, the profile has none.
 
 #![expect(clippy::disallowed_methods, reason = "commands open the files their arguments name")]
 
@@ -33,7 +33,7 @@ pub(crate) const EXITS: &str = "Exit codes:
    0  every step was measured, and the results are written
    2  the command line or the configuration is wrong, or a file that it names
    3  the results could not be written
-   4  the system refused what the crawls or the flame graph need
+   4  the system refused what the crawls need
    5  another profile is writing to the same directory, or its crawls are there
   11  stopped by a signal: no results were written";
 
@@ -53,28 +53,21 @@ pub fn run(file: &ConfFile, flame: bool) -> Result<Exit, Failure> {
     };
     fs::create_dir_all(directory).map_err(|error| disk(&error))?;
     let _lock = os::disk::lock(directory).map_err(|error| Failure::new(Exit::Job, error))?;
-    if flame {
-        flame::check(directory)?;
+    let can_sample = flame.then(|| flame::check(directory));
+    if let Some(Err(why)) = &can_sample {
+        console::line(&format!("There will be no flame graph: {why}."));
     }
     let sweep = Sweep::new(&conf, &profile)?;
     let all = sweep.steps()?;
     let steps = step::medians(&all, &profile.connections);
     let verdict = Verdict::of(&steps);
     let at = steps[verdict.full.unwrap_or(verdict.knee)].connections;
-    let flame = flame.then(|| sweep.flame(at)).transpose();
-    let drawn = flame.as_ref().is_ok_and(Option::is_some);
-    files::write(
-        directory,
-        &conf,
-        path,
-        &Results { all: &all, steps: &steps, verdict: &verdict },
-        drawn,
-    )?;
+    let graph = can_sample.map(|can| can.and_then(|()| sweep.flame(at)));
+    let results = Results { all: &all, steps: &steps, verdict: &verdict, graph: graph.as_ref() };
+    files::write(directory, &conf, path, &results)?;
     // An error means that the reader has closed standard output.
-    let _ = io::stdout().write_all(show::text(&steps, &verdict, directory).as_bytes());
-    if let Some(file) = flame? {
-        let _ = writeln!(io::stdout(), "The flame graph: {}", file.display());
-    }
+    let text = show::text(&steps, &verdict, graph.as_ref(), directory);
+    let _ = io::stdout().write_all(text.as_bytes());
     Ok(Exit::Finished)
 }
 
@@ -139,10 +132,22 @@ impl<'a> Sweep<'a> {
 
     /// Runs one more step, sampled by the profiler, and draws the flame graph; returns the graph's
     /// file.
-    fn flame(&self, connections: usize) -> Result<PathBuf, Failure> {
+    ///
+    /// # Errors
+    /// Why there is no graph, in words.
+    fn flame(&self, connections: usize) -> Result<PathBuf, String> {
         let directory = &self.profile.directory;
         let recording = flame::begin(directory, self.profile)?;
-        let step = self.step(connections, "flame")?;
+        let step = match self.step(connections, "flame") {
+            Ok(step) => step,
+            Err(failure) => {
+                recording.abandon();
+                return Err(match failure.exit {
+                    Exit::Interrupted => "its crawl was stopped by a signal".to_owned(),
+                    _ => failure.text,
+                });
+            }
+        };
         let title = format!("{connections} connections, {} pages/s", step.rate().round());
         recording.draw(directory, &title)?;
         Ok(directory.join(flame::FILE))

@@ -6,10 +6,17 @@ use crate::ground::stats::Stage;
 use crate::study::report::number::{grouped, percent};
 use crate::study::report::table::{Best, Cell, Column, Table};
 use std::fmt::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Returns the text that is printed at the end of a profile.
-pub(super) fn text(steps: &[Step], verdict: &Verdict, directory: &Path) -> String {
+///
+/// `graph` is the file of the flame graph, or why there is none.
+pub(super) fn text(
+    steps: &[Step],
+    verdict: &Verdict,
+    graph: Option<&Result<PathBuf, String>>,
+    directory: &Path,
+) -> String {
     let mut text = summary(steps).text();
     text.push('\n');
     for sentence in &verdict.words {
@@ -18,6 +25,12 @@ pub(super) fn text(steps: &[Step], verdict: &Verdict, directory: &Path) -> Strin
     }
     let report = directory.join("report.html");
     writeln!(text, "\nThe report: {}", report.display()).expect("a string takes all");
+    match graph {
+        Some(Ok(file)) => writeln!(text, "The flame graph: {}", file.display()),
+        Some(Err(why)) => writeln!(text, "There is no flame graph: {why}."),
+        None => Ok(()),
+    }
+    .expect("a string takes all");
     text
 }
 
@@ -43,6 +56,7 @@ pub(super) fn summary(steps: &[Step]) -> Table {
         Column::number("user", "%"),
         Column::number("system", "%"),
         Column::number("idle", "%"),
+        Column::number("taken away", "%"),
         Column::number("CPU a page", "us").with_best(Best::Lowest),
         Column::number("lag at 99%", "ms"),
         Column::number("new URLs a page", ""),
@@ -63,7 +77,8 @@ pub(super) fn summary(steps: &[Step]) -> Table {
             Cell::number(step.megabits(), 1),
             Cell::number(step.user() * 100.0, 0),
             Cell::number(step.system() * 100.0, 0),
-            Cell::number((1.0 - step.busy()).max(0.0) * 100.0, 0),
+            Cell::number(step.idle() * 100.0, 0),
+            Cell::number(step.taken() * 100.0, 0),
             Cell::number(step.page_us(), 1),
             Cell::number(step.lag_us.quantile(0.99) as f64 / 1e3, 2),
             Cell::number(step.found(), 2),
@@ -129,6 +144,7 @@ pub(super) fn whole(steps: &[Step]) -> Table {
         "lag_max_us",
         "metered_share",
         "metering_share",
+        "taken_us",
         "ran_dry",
     ];
     let stages = Stage::ALL.into_iter().flat_map(|stage| {
@@ -159,6 +175,7 @@ pub(super) fn whole(steps: &[Step]) -> Table {
             step.lag_us.max() as f64,
             usage.accounted(),
             usage.metering(),
+            usage.taken_us() as f64,
             f64::from(u8::from(step.ran_dry)),
         ];
         for stage in Stage::ALL {

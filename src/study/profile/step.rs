@@ -78,6 +78,16 @@ impl Step {
         self.user() + self.system()
     }
 
+    /// Returns the share of the time for which the loop had work, but somebody else the core.
+    pub(super) fn taken(&self) -> f64 {
+        self.usage.taken_us() as f64 / 1e6 / self.seconds()
+    }
+
+    /// Returns the share of the time for which the loop had no work.
+    pub(super) fn idle(&self) -> f64 {
+        (1.0 - self.busy() - self.taken()).max(0.0)
+    }
+
     /// Returns the share of a core that a stage of the loop used.
     pub(super) fn share(&self, stage: Stage) -> f64 {
         self.usage.of(stage).cpu_ns as f64 / 1e9 / self.seconds()

@@ -1,12 +1,14 @@
 //! Verdicts on steps made by hand, and their texts.
 
+use super::figures::Drawn;
 use super::step::{self, Step};
-use super::{figures, show};
+use super::{figures, files, show};
 use crate::ground::stats::{Histogram, Stage};
-use crate::os::Usage;
 use crate::os::signal::Cpu;
+use crate::os::{Queued, Usage};
 use crate::study::profile::verdict::Verdict;
 use crate::study::report::html::Figure;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// Returns a step of one second with this many pages and this share of a busy core, two thirds of
@@ -75,11 +77,83 @@ fn what_makes_numbers_unsure_is_said() {
     let words = Verdict::of(&all).words.join(" ");
     for text in [
         "In 1 of 2 steps there was nothing left to fetch",
-        "In 1 of 2 steps the core was taken away",
+        "In 1 of 2 steps other programs took the core away",
         "3 requests got no reply.",
     ] {
         assert!(words.contains(text), "{text:?} is not in {words:?}");
     }
+}
+
+/// Whatever share of the core the loop got: if others had it while the loop had work, they are
+/// named, and not the servers.
+#[test]
+fn a_core_that_was_taken_away_is_the_cause() {
+    for busy in [0.05, 0.15, 0.5, 0.8] {
+        let mut all = steps(&[(1, 100, busy / 2.0), (2, 200, busy)]);
+        let quiet = Verdict::of(&all).words.join(" ");
+        assert!(quiet.contains("was limited by the servers") && !quiet.contains("taken away"));
+        // The loop had work for 95% of the time of the second step.
+        let links = &mut all[1].usage.stages[Stage::Links as usize];
+        links.wall_ns += ((0.95 - busy) * 1e9) as u64;
+        let verdict = Verdict::of(&all);
+        let words = verdict.words.join(" ");
+        let says = format!(
+            "It was taken away: with 2 connections the loop had work for 95% of the time, and the \
+             core for {:.0}%. So that limited the crawl",
+            busy * 100.0
+        );
+        assert!(words.contains(&says), "{says:?} is not in {words:?}");
+        assert!(!words.contains("limited by the servers"), "{words}");
+        assert!(words.contains("In 1 of 2 steps other programs took the core away"), "{words}");
+    }
+    // It waited for a core while it had work, but not for long.
+    let mut all = steps(&[(1, 100, 0.1), (2, 200, 0.2)]);
+    all[1].usage.queued = Queued { ns: 300_000_000, times: 100 };
+    let words = Verdict::of(&all).words.join(" ");
+    assert!(words.contains("work for 50% of the time, and the core for 20%"), "{words}");
+    assert!(words.contains("that, among other things, limited"), "{words}");
+    all[1].usage.queued = Queued { ns: 9_000_000, times: 0 };
+    let words = Verdict::of(&all).words.join(" ");
+    assert!(!words.contains("taken away"), "a hundredth of all time at least: {words}");
+}
+
+/// Time for which the meter ran and the thread did not is no share of the thread's time.
+#[test]
+fn no_share_is_above_the_whole() {
+    let mut step = step_of(2, 200, 0.4);
+    step.usage.stages[Stage::Links as usize].wall_ns *= 3;
+    let verdict = Verdict::of(std::slice::from_ref(&step));
+    let csv = show::whole(std::slice::from_ref(&step)).csv();
+    let lines: Vec<Vec<&str>> = csv.lines().map(|line| line.split(',').collect()).collect();
+    let column = |name: &str| lines[0].iter().position(|head| *head == name).expect(name);
+    assert_eq!(lines[1][column("metered_share")], "1");
+    assert_eq!(lines[1][column("taken_us")], "533333");
+    let text = files::about_stages(&step);
+    assert!(text.contains(" 100.0% of it was metered"), "{text}");
+    assert!(text.contains("For another 2,666.66 us a page the loop had work, but"), "{text}");
+    let Drawn { figure: Figure::Bars(core), .. } = &figures::all(&[step], &verdict)[1] else {
+        panic!("bars")
+    };
+    let sum: f64 = core.groups[0].amounts.iter().sum();
+    assert!((sum - 1.0).abs() < 1e-5, "user, system, idle and taken are all time: {core:?}");
+}
+
+/// A figure in which every stage has its bar.
+#[test]
+fn stages_of_a_figure_differ_in_colour() {
+    let mut step = step_of(2, 200, 0.5);
+    for stage in &mut step.usage.stages {
+        stage.cpu_ns = 500_000_000 / Stage::ALL.len() as u64;
+    }
+    let verdict = Verdict::of(std::slice::from_ref(&step));
+    let figures = figures::all(&[step], &verdict);
+    let stages = figures.iter().find(|drawn| drawn.file == "stages").expect("drawn");
+    let svg = stages.svg();
+    let colours: Vec<&str> =
+        svg.split(" color=\"").skip(1).map(|rest| rest.split('"').next().expect("one")).collect();
+    let distinct: BTreeSet<&str> = colours.iter().copied().collect();
+    // Each has its colour in the legend and in the bar.
+    assert_eq!((colours.len(), distinct.len()), (2 * Stage::ALL.len(), Stage::ALL.len()));
 }
 
 #[test]
@@ -135,9 +209,7 @@ fn a_step_is_the_median_of_its_repeats() {
         Some(true)
     );
     let figures = figures::all(&medians, &verdict);
-    let figures::Drawn { figure: Figure::Chart(chart), .. } = &figures[0] else {
-        panic!("a chart")
-    };
+    let Drawn { figure: Figure::Chart(chart), .. } = &figures[0] else { panic!("a chart") };
     assert_eq!(chart.series[0].band, Some(vec![(1.0, 90.0, 110.0), (2.0, 150.0, 180.0)]));
 }
 

@@ -53,16 +53,42 @@ fn of_core(steps: &[Step], knee: usize, full: Option<usize>) -> String {
                 percent(step.system(), 0)
             )
         }
-        None => {
-            let busiest = steps.iter().map(Step::busy).fold(0.0, f64::max);
-            format!(
-                "The core was never full ({} busy at most, {} at the knee): the crawl was \
-                 limited by the servers, the network, or the number of connections.",
-                percent(busiest, 0),
-                percent(steps[knee].busy(), 0)
-            )
-        }
+        None => of_limit(steps, knee),
     }
+}
+
+/// Names what limited a crawl that never filled the core.
+fn of_limit(steps: &[Step], knee: usize) -> String {
+    let busiest = steps.iter().map(Step::busy).fold(0.0, f64::max);
+    let never = format!(
+        "The core was never full ({} busy at most, {} at the knee)",
+        percent(busiest, 0),
+        percent(steps[knee].busy(), 0)
+    );
+    let wanted = |step: &Step| (step.busy() + step.taken()).min(1.0);
+    let taken = steps.iter().filter(|step| is_taken(step));
+    let worst = taken.max_by(|one, next| wanted(one).total_cmp(&wanted(next)));
+    match worst {
+        Some(worst) => format!(
+            "{never}. It was taken away: with {} the loop had work for {} of the time, and the \
+             core for {}. So {} limited the crawl: other programs had the core, or other machines, \
+             if this one is virtual. Repeat it when nothing else runs.",
+            connections(worst),
+            percent(wanted(worst), 0),
+            percent(worst.busy(), 0),
+            if wanted(worst) >= FULL { "that" } else { "that, among other things," },
+        ),
+        None => format!(
+            "{never}: the crawl was limited by the servers, the network, or the number of \
+             connections."
+        ),
+    }
+}
+
+/// Whether others had the core for a part of the time in which the loop had work: more than a
+/// twentieth of the loop's CPU time, and a hundredth of all time.
+fn is_taken(step: &Step) -> bool {
+    step.taken() > AWAY * step.busy() && step.taken() >= AWAY_LEAST
 }
 
 fn of_knee(steps: &[Step], knee: usize) -> String {
@@ -179,12 +205,15 @@ fn of_doubt(steps: &[Step]) -> Vec<String> {
             steps.len()
         ));
     }
-    let away = count(&|step| step.busy() > 0.2 && step.usage.accounted() > AWAY);
+    let away = count(&is_taken);
     if away > 0 {
+        let most = steps.iter().map(Step::taken).fold(0.0, f64::max);
         doubts.push(format!(
-            "In {away} of {} steps the core was taken away by other programs for more than a \
-             twentieth of the loop's time: shares of stages are less reliable there.",
-            steps.len()
+            "In {away} of {} steps other programs took the core away for more than a twentieth of \
+             the loop's CPU time (for up to {} of the step): throughput, lag and the shares of \
+             stages are less reliable there.",
+            steps.len(),
+            percent(most, 0)
         ));
     }
     let lost = count(&|step| step.lost > 0);
@@ -195,8 +224,10 @@ fn of_doubt(steps: &[Step]) -> Vec<String> {
     doubts
 }
 
-/// From this ratio of metered time to CPU time on, other processes used the core for a part of it.
-const AWAY: f64 = 1.05;
+/// The core counts as taken away if it was for more than this share of the loop's CPU time.
+const AWAY: f64 = 0.05;
+/// The core doesn't count as taken away if it was for less than this share of the step.
+const AWAY_LEAST: f64 = 0.01;
 
 fn connections(step: &Step) -> String {
     match step.connections {
