@@ -1,9 +1,8 @@
 //! The one-line form of `sted crawl` and `--set`, as far as no crawl starts: the messages of all
 //! mistakes, and whose directory a job is.
 
-use super::util::{Run, golden, read, sted};
+use super::util::{Run, golden, sted};
 use clap::Parser;
-use clap::error::ErrorKind;
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;
@@ -154,7 +153,7 @@ fn the_directory_of_something_else_is_refused() {
 #[cfg(all(feature = "study", feature = "control"))]
 #[test]
 fn commands_of_the_readme_are_accepted() {
-    let readme = read("README.md");
+    let readme = super::util::read("README.md");
     let mut count = 0;
     let mut is_shell = false;
     for line in readme.lines() {
@@ -170,7 +169,8 @@ fn commands_of_the_readme_are_accepted() {
             };
             let words = rest.split_whitespace().map(|word| word.trim_matches('\''));
             let cli = Cli::try_parse_from(["sted"].into_iter().chain(words));
-            let fault = cli.err().filter(|error| error.kind() != ErrorKind::DisplayHelp);
+            let fault =
+                cli.err().filter(|error| error.kind() != clap::error::ErrorKind::DisplayHelp);
             assert!(fault.is_none(), "{command}: {fault:?}");
             count += 1;
         }

@@ -8,8 +8,8 @@ mod dist;
 use crate::util::{Run, read, sted};
 use clap::{Command, CommandFactory};
 use std::collections::BTreeMap;
-use std::fs;
-use std::path::Path;
+#[cfg(feature = "study")]
+use std::{fs, path::Path};
 use sted::commands::{Cli, Exit};
 use sted::conf::Conf;
 

@@ -1,6 +1,6 @@
 """Checks a WACZ file with Python alone, and replays its pages by pywb.
 
-    check.py FILE.wacz whole|part
+    check.py FILE.wacz replay|read
 
 The digests are those of the members; all members are stored; the index is sorted, each line of it
 leads to a record of its URL, and each block of it is where the list says. Each page has a line in
@@ -26,7 +26,7 @@ from warcio.archiveiterator import ArchiveIterator
 from werkzeug.test import Client
 
 
-def main(path, extent):
+def main(path, how):
     package = zipfile.ZipFile(path)
     expect(package.testzip(), None, "all checksums are right")
     described = json.loads(package.read("datapackage.json"))
@@ -55,7 +55,7 @@ def main(path, extent):
         stamp = re.sub(r"[^0-9]", "", page["ts"])
         expect((page["url"], stamp) in captures, True, f"{page} is archived")
     expect(len({page["id"] for page in pages}), len(pages), "ids of pages differ")
-    if extent == "whole":
+    if how == "replay":
         replay(path, pages)
     seeds = [page["url"] for page in pages if page.get("seed")]
     expect(described.get("mainPageUrl"), seeds[0] if seeds else None, "the first seed is the main page")
