@@ -55,13 +55,13 @@ fn series(folder: &Path) -> Vec<Line> {
     assert_eq!(
         lines.next(),
         Some(
-            "variant,value,repeat,policy,seconds,pages,quality,bytes,connections,\
+            "variant,value,repeat,policy,seconds,pages,quality,requests,bytes,connections,\
              core_busy_seconds"
         )
     );
     let line = |line: &str| {
         let cells: Vec<&str> = line.split(',').collect();
-        assert_eq!(cells.len(), 10, "{line}");
+        assert_eq!(cells.len(), 11, "{line}");
         Line {
             run: cells[..4].join(","),
             seconds: cells[4].parse().expect("seconds"),
@@ -160,7 +160,71 @@ fn a_sweep_has_a_curve_over_its_values() {
     assert!(seconds("one a connection", 4) > seconds("plain", 4), "and so are kept ones");
     let out = folder.path().join("out");
     assert!(out.join("pages-per-second.svg").exists() && !out.join("area.svg").exists());
-    assert_eq!(fs::read_to_string(out.join("summary.csv")).expect("a table").lines().count(), 7);
+    let rows = table(&out.join("summary.csv"));
+    let of = |row: &BTreeMap<String, String>| row["repeat"].clone();
+    assert_eq!(rows.iter().map(of).collect::<Vec<_>>(), ["median", "1"].repeat(6));
+}
+
+/// Returns the rows of a CSV file whose cells need no quotes.
+fn table(path: &Path) -> Vec<BTreeMap<String, String>> {
+    let text = fs::read_to_string(path).expect("a table");
+    let mut lines = text.lines();
+    let names: Vec<&str> = lines.next().expect("a header").split(',').collect();
+    let row = |line: &str| {
+        names
+            .iter()
+            .map(|name| (*name).to_owned())
+            .zip(line.split(',').map(str::to_owned))
+            .collect()
+    };
+    lines.map(row).collect()
+}
+
+/// Where the counted time ends changes areas and shares of time, but no crawl and no second of it;
+/// differences are taken repeat by repeat.
+#[test]
+fn seconds_dont_hang_on_where_counted_time_ends() {
+    let study = study(
+        "policies = [\"bfs\", \"capability\"]\nagainst = \"bfs\"\nrepeats = 5\n\
+         across = \"compare.counted_share\"\nvalues = [0.5, 0.95, 1]",
+    );
+    let folder = folder(&format!("{study}[sim]\ncore_reply = \"2ms\"\n"));
+    let run = compare(folder.path());
+    assert_eq!(run.code, Some(0), "{}", run.err);
+    assert!(run.out.contains("50%, 95%, 100% of all pages"), "{}", run.out);
+    let rows = table(&folder.path().join("out/summary.csv"));
+    let number = |row: &BTreeMap<String, String>, name: &str| row[name].parse::<f64>().expect(name);
+    let of = |value: &str, policy: &str| {
+        let is = |row: &&BTreeMap<String, String>| {
+            (&*row["value"], &*row["policy"], &*row["repeat"]) == (value, policy, "3")
+        };
+        rows.iter().find(is).expect("a row")
+    };
+    for policy in ["bfs", "capability"] {
+        let values = ["0.5", "0.95", "1"].map(|value| of(value, policy));
+        for name in ["to_80_seconds", "to_80_requests", "to_80_cpu_seconds", "seconds"] {
+            assert_eq!(number(values[0], name), number(values[2], name), "{policy}, {name}");
+        }
+        let counted = values.map(|row| number(row, "counted_seconds"));
+        assert!(counted.is_sorted_by(|one, next| one < next), "{policy}: {counted:?}");
+        let shares = values.map(|row| number(row, "to_80_percent"));
+        assert!(shares.is_sorted_by(|one, next| one > next), "{policy}: {shares:?}");
+        for row in values {
+            let share = number(row, "bound_share_percent");
+            assert!(share > 10.0 && share <= 100.0, "{policy}: {share}% of the bound");
+        }
+    }
+    let pairs = table(&folder.path().join("out/paired.csv"));
+    let is = |row: &&BTreeMap<String, String>| {
+        (&*row["value"], &*row["figure"]) == ("0.95", "to_80_seconds")
+    };
+    let pair = pairs.iter().find(is).expect("a pair");
+    assert_eq!(
+        (&*pair["policy"], &*pair["against"], &*pair["repeats"]),
+        ("capability", "bfs", "5")
+    );
+    let ends = ["low", "mean", "high"].map(|name| number(pair, name));
+    assert!(ends[0] <= ends[1] && ends[1] <= ends[2] && ends[2] < 1.0, "{ends:?}");
 }
 
 #[test]

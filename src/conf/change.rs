@@ -96,7 +96,7 @@ fn fixed(key: &str) -> Option<String> {
         ("web", "preset") => {
             "every other key of [web] has its value already; change those that differ"
         }
-        ("compare", "quality" | "damping") => return None,
+        ("compare", "quality" | "damping" | "counted_share") => return None,
         ("compare", name) if name.starts_with("topical_") => return None,
         ("compare" | "job" | "lab" | "report", _) => "is the same for the whole comparison",
         _ => return None,

@@ -173,6 +173,11 @@ fn compare(conf: &Conf, compare: &Compare, clash: &mut Reporter<'_>) {
         &["compare.values", "compare.across"],
         "no key takes these values; name one in across, or remove them",
     );
+    clash(
+        compare.against.is_some_and(|against| !compare.policies.contains(&against)),
+        &["compare.against", "compare.policies"],
+        "this policy is not compared; add it to policies, or write against = \"auto\"",
+    );
     let twice = repeated(compare.values.iter().map(|value| value.name()));
     let text = format!("{:?} is in the list twice; remove one", twice.unwrap_or_default());
     clash(twice.is_some(), &["compare.values"], &text);

@@ -119,8 +119,8 @@ section! {
     /// contact is needed: no one else's server is reached. Times and gains are relative to "bfs",
     /// or to the first policy in the list if "bfs" is not in it.
     compare: Compare {
-        /// Directory of the results: report.html, the curves as .svg, summary.csv, series.csv, and
-        /// the effective configuration.
+        /// Directory of the results: report.html, the curves as .svg, summary.csv, paired.csv,
+        /// series.csv, and the effective configuration.
         ///
         /// The results of an earlier comparison in it are overwritten. Crawls over sockets have
         /// their jobs in runs/ below it; sted refuses to start if that exists.
@@ -182,6 +182,18 @@ section! {
 
         /// Correlation of a site's quality with the number of its pages, by rank.
         topical_size: Correlation = Correlation::default(), correlation(), [];
+
+        /// Share of all pages at which the counted time ends: when the policy that the others are
+        /// relative to has fetched it. Areas and shares of time hang on it; seconds don't.
+        ///
+        /// Near 1 the few slowest servers make most of the time; low leaves out most of the crawl.
+        counted_share: Decimal = thousandths(950), decimal(1..=1_000), [];
+
+        /// Policy that the others are compared with repeat by repeat: differences, their intervals
+        /// and a sign test.
+        ///
+        /// "auto" is the one that times and gains are relative to.
+        against: Option<Policy> = None, choice(&policies()).or("auto"), [];
 
         /// Time between two samples of the curves.
         ///

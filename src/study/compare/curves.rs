@@ -5,8 +5,9 @@
 //! TR-682-03, figures 4 to 7.
 
 use super::measure::{Figures, Measure, Spread, pages, quality};
-use super::series::Series;
-use super::show::{Results, Row};
+use super::results::{Results, Row};
+use super::series::{Along, Series};
+use super::show;
 use crate::study::report::chart::{self, Chart, Mark};
 use crate::study::report::number::{Format, duration};
 use crate::study::report::scale::Axis;
@@ -39,38 +40,52 @@ pub(super) fn all(results: &Results<'_>) -> Vec<Drawn> {
     rows.flat_map(|rows| over_time(results, rows)).collect()
 }
 
-/// Draws the three figures of one web over time, the most important one first. `rows` has its
+/// Draws the figures of one web over time, the most important one first. `rows` has its
 /// policies.
 fn over_time(results: &Results<'_>, rows: &[Row]) -> Vec<Drawn> {
     let reference = results.plan.reference.name();
     let variant = results.spec(&rows[0]).variant;
     let name = &results.plan.variants[variant];
-    let counted = Spread::of(rows[0].runs.iter().map(|run| results.measures[*run].seconds));
-    let label =
-        format!("time, 100% = {reference} has 95% of all pages ({})", duration(counted.median));
+    let counted = Spread::of(rows[0].runs.iter().map(|run| results.measures[*run].seconds()));
+    let label = format!(
+        "time, 100% = {reference} has {} of all pages ({})",
+        show::counted(results),
+        duration(counted.median)
+    );
     let share = |label: &str, most: f64| Axis {
         range: Some((0.0, most)),
         ..Axis::linear(label, Format::Share)
     };
     let time = share(&label, TIME_SHOWN);
     let (of_pages, of_quality) = ("share of all pages", "share of all quality");
+    let (over_time, over_pages) = ("Quality over time", "Quality over pages");
     let mut drawn = Vec::new();
     let mut add = |file: &str, title: &str, x: Axis, y: &str, curve: Curve, marks: Vec<Mark>| {
         let most = x.range.map_or(1.0, |(_, most)| most);
         let mut chart = Chart::new(title, x, share(y, 1.0));
         chart.subtitle = subtitle(results, name);
         chart.series = rows.iter().map(|row| line(results, row, most, curve)).collect();
+        if title == over_time {
+            chart.series.extend(bound(results, &rows[0], most));
+        }
         chart.marks = marks;
         let file = format!("{}{file}", prefix(&results.plan.variants, variant));
         drawn.push(Drawn { file, about: name.clone(), chart });
     };
     let half = vec![Mark::x(0.5, "half time")];
     let all_pages = share(of_pages, 1.0);
-    let (over_time, over_pages) = ("Quality over time", "Quality over pages");
     let none = Vec::new;
     add("quality-over-time", over_time, time.clone(), of_quality, quality_over_time, none());
     add("pages-over-time", "Pages over time", time, of_pages, pages_over_time, half);
     add("quality-over-pages", over_pages, all_pages, of_quality, quality_over_pages, none());
+    let spent =
+        |what: &str| share(&format!("{what}, 100% = what {reference} had spent"), TIME_SHOWN);
+    for (file, title, axis, curve) in [
+        ("quality-over-requests", "Quality by request", "requests", quality_over_requests as Curve),
+        ("quality-over-cpu", "Quality by time of the core", "CPU time", quality_over_cpu),
+    ] {
+        add(file, title, spent(axis), of_quality, curve, none());
+    }
     drawn
 }
 
@@ -100,16 +115,28 @@ fn prefix(variants: &[String], variant: usize) -> String {
 type Curve = fn(f64, &Series, &Measure) -> f64;
 
 fn pages_over_time(x: f64, series: &Series, measure: &Measure) -> f64 {
-    series.at(x * measure.seconds, pages) / measure.pages
+    series.at(Along::Time, x * measure.seconds(), pages) / measure.pages
 }
 
 fn quality_over_time(x: f64, series: &Series, measure: &Measure) -> f64 {
-    series.at(x * measure.seconds, quality) / measure.quality
+    quality_along(Along::Time, x, series, measure)
+}
+
+fn quality_over_requests(x: f64, series: &Series, measure: &Measure) -> f64 {
+    quality_along(Along::Requests, x, series, measure)
+}
+
+fn quality_over_cpu(x: f64, series: &Series, measure: &Measure) -> f64 {
+    quality_along(Along::Core, x, series, measure)
+}
+
+fn quality_along(along: Along, x: f64, series: &Series, measure: &Measure) -> f64 {
+    series.at(along, x * measure.counted[along as usize], quality) / measure.quality
 }
 
 fn quality_over_pages(x: f64, series: &Series, measure: &Measure) -> f64 {
-    let reached = series.when(x * measure.pages, pages);
-    reached.map_or(f64::NAN, |seconds| series.at(seconds, quality) / measure.quality)
+    let reached = series.when(Along::Time, x * measure.pages, pages);
+    reached.map_or(f64::NAN, |at| series.at(Along::Time, at, quality) / measure.quality)
 }
 
 /// Returns a policy's curve from 0 to `most`: at each x the median of its repeats and, if there are
@@ -130,6 +157,25 @@ fn line(results: &Results<'_>, row: &Row, most: f64, curve: Curve) -> chart::Ser
     line
 }
 
+/// Returns the curve of the bound that no policy can pass; `None` if it isn't known. `row` is one
+/// of the rows of the web.
+fn bound(results: &Results<'_>, row: &Row, most: f64) -> Option<chart::Series> {
+    let reference = results.under(row, results.plan.reference)?;
+    let runs: Vec<usize> = reference.runs.clone();
+    let share = |run: &usize, x: f64| {
+        let (bound, measure) = (results.runs[*run].bound.as_ref()?, &results.measures[*run]);
+        Some(bound.at(x * measure.seconds()) / measure.quality)
+    };
+    runs.iter().all(|run| results.runs[*run].bound.is_some()).then(|| {
+        let point = |step: u32| {
+            let x = most * f64::from(step) / f64::from(POINTS);
+            let shares = runs.iter().filter_map(|run| share(run, x)).filter(|at| at.is_finite());
+            (x, Spread::of(shares).median.min(1.0))
+        };
+        chart::Series::line("bound", (0..=POINTS).map(point).collect())
+    })
+}
+
 /// A figure of a sweep: the name of its file, its title, the label of its y axis, the format of
 /// that axis's values, and the value drawn.
 type Swept = (&'static str, &'static str, &'static str, Format, fn(&Figures) -> f64);
@@ -142,14 +188,10 @@ const SWEPT: [Swept; 5] = [
         of.bits_per_second / 1e6
     }),
     ("core-busy", "The core", "share of time busy", Format::Share, |of| of.busy_share),
-    ("area", "Area under quality over time", "area", Format::Share, |of| of.area),
-    (
-        "to-80-percent",
-        "Time to 80% of all quality",
-        "share of the time counted",
-        Format::Share,
-        |of| of.times[2].unwrap_or(f64::NAN),
-    ),
+    ("area", "Area under quality over time", "area", Format::Share, |of| of.over_time().area),
+    ("to-80-percent", "Time to 80% of all quality", "seconds", Format::Short, |of| {
+        of.over_time().spent[2].unwrap_or(f64::NAN)
+    }),
 ];
 
 /// Draws the figures over the values of a sweep: a curve for each variant and policy.

@@ -1,8 +1,10 @@
 //! Writes the files of a comparison: the report, the figures, the tables, the configuration.
 
 use super::curves::{self, Drawn};
+use super::paired;
+use super::results::Results;
 use super::series::Run;
-use super::show::{self, Results};
+use super::show;
 use crate::commands::Failure;
 use crate::conf::{Conf, Over, Source, Worth};
 use crate::study::output;
@@ -28,6 +30,7 @@ pub(super) fn write(
     let drawn = curves::all(results);
     put("conf.toml", &conf.render())?;
     put("summary.csv", &show::whole_summary(results).csv())?;
+    put("paired.csv", &paired::whole_table(results).csv())?;
     for Drawn { file, chart, .. } in &drawn {
         put(&format!("{file}.svg"), &chart.svg())?;
     }
@@ -45,9 +48,10 @@ pub(super) fn write(
 fn series(results: &Results<'_>, out: &mut dyn Write) -> io::Result<()> {
     writeln!(
         out,
-        "variant,value,repeat,policy,seconds,pages,quality,bytes,connections,core_busy_seconds"
+        "variant,value,repeat,policy,seconds,pages,quality,requests,bytes,connections,\
+         core_busy_seconds"
     )?;
-    for Run { spec, series } in results.runs {
+    for Run { spec, series, .. } in results.runs {
         let names = Table {
             header: vec![Column::text(""); 4],
             rows: vec![vec![
@@ -65,8 +69,13 @@ fn series(results: &Results<'_>, out: &mut dyn Write) -> io::Result<()> {
                 (sample.quality_millionths / 1_000_000, sample.quality_millionths % 1_000_000);
             writeln!(
                 out,
-                "{names},{},{},{whole}.{part:06},{},{},{}",
-                sample.seconds, sample.pages, sample.bytes, sample.connections, sample.busy_seconds
+                "{names},{},{},{whole}.{part:06},{},{},{},{}",
+                sample.seconds,
+                sample.pages,
+                sample.requests,
+                sample.bytes,
+                sample.connections,
+                sample.busy_seconds
             )?;
         }
     }
@@ -74,11 +83,11 @@ fn series(results: &Results<'_>, out: &mut dyn Write) -> io::Result<()> {
 }
 
 fn report(conf: &Conf, path: &Path, results: &Results<'_>, drawn: Vec<Drawn>) -> Page {
-    let mut blocks = vec![
-        Block::Heading("Summary".to_owned()),
-        Block::Table(show::summary(results)),
-        Block::Text(show::legend(results, "\n\n")),
-    ];
+    let mut blocks =
+        vec![Block::Heading("Summary".to_owned()), Block::Table(show::summary(results))];
+    blocks.extend(show::summary_by_expense(results).map(Block::Table));
+    blocks.extend(show::paired_summary(results).map(Block::Table));
+    blocks.push(Block::Text(show::legend(results, "\n\n")));
     if results.plan.repeats > 1 {
         blocks.push(Block::Table(show::ranges(results)));
     }
@@ -92,7 +101,8 @@ fn report(conf: &Conf, path: &Path, results: &Results<'_>, drawn: Vec<Drawn>) ->
     blocks.push(Block::Heading("How to repeat it".to_owned()));
     blocks.push(Block::Text(
         "The same configuration and version give the same numbers. All samples are in series.csv, \
-         all figures with their ranges in summary.csv, beside this file."
+         all figures by repeat with medians and ranges in summary.csv, differences between \
+         policies in paired.csv, beside this file."
             .to_owned(),
     ));
     blocks.push(Block::Code(format!("sted compare {}", path.display())));

@@ -8,16 +8,22 @@
 
 #![expect(clippy::disallowed_methods, reason = "commands open the files their arguments name")]
 
+mod bound;
+mod columns;
 mod curves;
 mod files;
+mod hints;
 mod measure;
 mod nowhere;
+mod paired;
 mod plan;
+mod results;
 mod scene;
 mod series;
 mod show;
 mod simulate;
 mod sockets;
+mod stats;
 #[cfg(test)]
 mod tests;
 mod watch;
@@ -27,6 +33,7 @@ use crate::conf::{Compare, Conf, Over};
 use crate::os;
 use crate::study::output;
 use plan::Plan;
+use results::Results;
 use scene::Scenes;
 use series::Run;
 use std::fs;
@@ -64,7 +71,8 @@ pub fn run(file: &ConfFile) -> Result<Exit, Failure> {
         Over::Simulation => simulated(&plan, &conf, &compare)?,
         Over::Sockets => sockets::run_all(&plan, &conf, &compare)?,
     };
-    let results = show::Results::new(&plan, &runs);
+    let results =
+        Results::new(&plan, &runs).map_err(|wrong| Failure::new(Exit::Internal, wrong))?;
     files::write(directory, &conf, path, &results)?;
     // An error means that the reader has closed standard output.
     let _ = io::stdout().write_all(show::text(&results, directory).as_bytes());
@@ -74,17 +82,18 @@ pub fn run(file: &ConfFile) -> Result<Exit, Failure> {
 /// Runs all simulated crawls of a plan, on the configured number of threads; returns them in the
 /// plan's order.
 fn simulated(plan: &Plan, conf: &Conf, compare: &Compare) -> Result<Vec<Run>, Failure> {
+    let crawls = plan.crawls();
     let cores = thread::available_parallelism().map_or(1, usize::from);
-    let threads = compare.threads.unwrap_or(cores).min(plan.runs.len()).max(1);
-    let watch = Watch::new(plan.runs.len(), conf);
+    let threads = compare.threads.unwrap_or(cores).min(crawls.len()).max(1);
+    let watch = Watch::new(crawls.len(), conf);
     let scenes = Scenes::new(plan);
     let (next, failed) = (AtomicUsize::new(0), AtomicBool::new(false));
     let done: Mutex<Vec<(usize, Result<Run, Failure>)>> = Mutex::new(Vec::new());
     let work = || {
         while !failed.load(Ordering::SeqCst)
-            && let index = next.fetch_add(1, Ordering::SeqCst)
-            && let Some(spec) = plan.runs.get(index)
+            && let Some(&index) = crawls.get(next.fetch_add(1, Ordering::SeqCst))
         {
+            let spec = &plan.runs[index];
             let scene = scenes.of(spec.ground);
             let run = scene
                 .and_then(|scene| simulate::run(spec, &scene, &|pages| watch.more_pages(pages)));
@@ -104,7 +113,7 @@ fn simulated(plan: &Plan, conf: &Conf, compare: &Compare) -> Result<Vec<Run>, Fa
     done.sort_by_key(|(index, _)| *index);
     let runs =
         done.into_iter().map(|(index, run)| run.map_err(|failure| named(plan, index, failure)));
-    runs.collect()
+    Ok(series::spread(plan, runs.collect::<Result<_, _>>()?))
 }
 
 /// Adds the name of run number `index` to a failure, unless it is about a file that all runs share.

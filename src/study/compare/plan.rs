@@ -25,6 +25,8 @@ pub(super) struct Plan {
     pub(super) policies: Vec<Policy>,
     /// The policy that the times and gains of the others are relative to.
     pub(super) reference: Policy,
+    /// The policy that the others are compared with repeat by repeat.
+    pub(super) against: Policy,
     /// How often each crawl is repeated.
     pub(super) repeats: u32,
     /// The webs that the runs crawl, each listed once.
@@ -46,6 +48,11 @@ pub(super) struct Spec {
     pub(super) ground: usize,
     /// The configuration of the crawl.
     pub(super) conf: Conf,
+    /// Whether its policy is [`Plan::reference`].
+    pub(super) is_reference: bool,
+    /// The index of an earlier run in [`Plan::runs`] that crawls the same, and differs in how it is
+    /// measured only.
+    pub(super) same_as: Option<usize>,
     /// The file of its trace; `None` if it is not simulated, or no trace is asked for.
     pub(super) trace: Option<PathBuf>,
 }
@@ -81,6 +88,7 @@ impl Plan {
             sweep,
             policies,
             reference,
+            against: compare.against.unwrap_or(reference),
             repeats: compare.repeats,
             grounds: Vec::new(),
         };
@@ -115,6 +123,12 @@ impl Plan {
     /// Returns the value of the sweep with this index as text; empty if there is no sweep.
     pub(super) fn value_name(&self, value: usize) -> &str {
         self.sweep.as_ref().map_or("", |(_, values)| values[value].name())
+    }
+
+    /// Returns the indices of the runs that are crawls of their own: those that differ only in how
+    /// they are measured are one crawl.
+    pub(super) fn crawls(&self) -> Vec<usize> {
+        (0..self.runs.len()).filter(|run| self.runs[*run].same_as.is_none()).collect()
     }
 
     /// Returns the configuration with the changes of a variant and a value of the sweep, both given
@@ -160,8 +174,19 @@ impl Plan {
             for policy in self.policies.clone() {
                 conf.schedule.policy = policy;
                 let conf = conf.clone();
-                let mut spec = Spec { variant, value, repeat, policy, ground, conf, trace: None };
-                if compare.trace && compare.over == Over::Simulation {
+                let same_as = self.like(ground, &conf);
+                let mut spec = Spec {
+                    variant,
+                    value,
+                    repeat,
+                    policy,
+                    ground,
+                    conf,
+                    is_reference: policy == self.reference,
+                    same_as,
+                    trace: None,
+                };
+                if compare.trace && same_as.is_none() && compare.over == Over::Simulation {
                     spec.trace = Some(compare.directory.join(self.trace_name(&spec)));
                 }
                 self.runs.push(spec);
@@ -192,6 +217,18 @@ impl Plan {
             return file;
         }
         format!("{name}-{}.trace", self.runs.len() + 1)
+    }
+
+    /// Returns the index of the first run that crawls as `conf` says, on the web `ground`.
+    fn like(&self, ground: usize, conf: &Conf) -> Option<usize> {
+        let measured = |conf: &Conf| Conf { compare: None, ..conf.clone() };
+        let mut runs = self.runs.iter();
+        runs.position(|run| {
+            run.ground == ground
+                && run.policy == conf.schedule.policy
+                && run.same_as.is_none()
+                && measured(&run.conf) == measured(conf)
+        })
     }
 
     fn ground(&mut self, ground: Ground) -> usize {
@@ -227,6 +264,20 @@ mod tests {
         assert_eq!((last.conf.sim.seed, last.conf.connections.open_max), (1 + 10 + 2, 2));
         assert_eq!((last.policy, last.conf.schedule.policy), (Policy::ALL[3], Policy::ALL[3]));
         assert_eq!((plan.value_name(1), plan.variants[1].as_str()), ("2", "b"));
+    }
+
+    /// Where the counted time ends changes no crawl, so the crawls of such a sweep are made once.
+    #[test]
+    fn what_differs_in_measure_only_is_crawled_once() {
+        let plan = plan(
+            "[compare]\npolicies = [\"bfs\", \"quality\"]\nrepeats = 2\n\
+             across = \"compare.counted_share\"\nvalues = [0.5, 0.95, 1]",
+        )
+        .expect("a plan");
+        let same: Vec<Option<usize>> = plan.runs.iter().map(|run| run.same_as).collect();
+        let again = [Some(0), Some(1), Some(2), Some(3)];
+        assert_eq!(same, [[None; 4], again, again].concat());
+        assert_eq!(plan.crawls(), [0, 1, 2, 3]);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! dropped after the last.
 
 use super::plan::{Ground, Plan};
+use super::series::Crawled;
 use crate::commands::Failure;
 use crate::conf::Worth;
 use crate::ground::quality::Quality;
@@ -55,6 +56,18 @@ impl Scene {
     }
 }
 
+impl Scene {
+    /// Returns what identifies the web in the results.
+    pub(super) fn crawled(&self) -> Crawled {
+        Crawled {
+            hosts: self.web.hosts(),
+            pages: self.web.pages_total(),
+            quality_millionths: self.worths.iter().map(|worth| worth.millionths()).sum(),
+            is_alike: self.worths.windows(2).all(|pair| pair[0] == pair[1]),
+        }
+    }
+}
+
 /// Returns the qualities of pages by URL. URLs contain the web's ports, so each needs its own
 /// table.
 pub(super) fn table(web: &Web, worths: &[Quality]) -> Table {
@@ -94,8 +107,8 @@ struct Place {
 impl<'a> Scenes<'a> {
     pub(super) fn new(plan: &'a Plan) -> Self {
         let mut places: Vec<Place> = plan.grounds.iter().map(|_| Place::default()).collect();
-        for run in &plan.runs {
-            places[run.ground].waiting += 1;
+        for run in plan.crawls() {
+            places[plan.runs[run].ground].waiting += 1;
         }
         Self { plan, places: places.into_iter().map(Mutex::new).collect() }
     }

@@ -1,6 +1,9 @@
-//! Samples of a running crawl by time, and interpolation between them.
+//! Samples of a running crawl by time, and interpolation between them: over time, or over what the
+//! crawl has spent so far.
 
-use super::plan::Spec;
+use super::bound::Bound;
+use super::plan::{Plan, Spec};
+use std::sync::Arc;
 
 /// The totals of a crawl at an instant.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -11,6 +14,8 @@ pub(super) struct Sample {
     pub(super) pages: u64,
     /// The sum of the qualities of these pages, in millionths of the mean page's.
     pub(super) quality_millionths: u64,
+    /// The number of requests sent so far, those for robots.txt and repeated ones included.
+    pub(super) requests: u64,
     /// The number of bytes received so far.
     pub(super) bytes: u64,
     /// The number of connections open at the instant.
@@ -19,13 +24,69 @@ pub(super) struct Sample {
     pub(super) busy_seconds: f64,
 }
 
+/// What a crawl spends: the x axes of its curves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Along {
+    Time,
+    Requests,
+    Bytes,
+    Core,
+}
+
+impl Along {
+    /// All axes, in the order of tables.
+    pub(super) const ALL: [Self; 4] = [Self::Time, Self::Requests, Self::Bytes, Self::Core];
+
+    /// Returns how much a crawl has spent: seconds, requests, bytes, or seconds of the core.
+    pub(super) fn of(self, sample: &Sample) -> f64 {
+        match self {
+            Self::Time => sample.seconds,
+            Self::Requests => sample.requests as f64,
+            Self::Bytes => sample.bytes as f64,
+            Self::Core => sample.busy_seconds,
+        }
+    }
+}
+
 /// The samples of a crawl that has ended.
 #[derive(Clone, Debug)]
 pub(super) struct Run {
     /// The plan of the crawl.
     pub(super) spec: Spec,
-    /// The samples by time: the start first, the end last.
-    pub(super) series: Series,
+    /// The samples by time: the start first, the end last. Crawls that differ only in how they are
+    /// measured share them.
+    pub(super) series: Arc<Series>,
+    /// The web that was crawled.
+    pub(super) web: Crawled,
+    /// The most quality that a crawl of this web with this configuration could have fetched, over
+    /// time; `None` if it isn't known, or if this crawl's policy is not the reference.
+    pub(super) bound: Option<Arc<Bound>>,
+}
+
+/// Returns a run for each of a plan, in its order, from `crawls`: those of [`Plan::crawls`], in
+/// their order.
+pub(super) fn spread(plan: &Plan, crawls: Vec<Run>) -> Vec<Run> {
+    let mut crawls = crawls.into_iter();
+    let mut runs: Vec<Run> = Vec::with_capacity(plan.runs.len());
+    for spec in &plan.runs {
+        let run = match spec.same_as {
+            None => crawls.next(),
+            Some(same) => Some(Run { spec: spec.clone(), ..runs[same].clone() }),
+        };
+        runs.extend(run);
+    }
+    runs
+}
+
+/// What identifies a web, and decides whether policies can differ on it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Crawled {
+    pub(super) hosts: u32,
+    pub(super) pages: usize,
+    /// The sum of the qualities of all pages, in millionths; 0 if the crawls estimate them.
+    pub(super) quality_millionths: u64,
+    /// Whether all pages have the same quality.
+    pub(super) is_alike: bool,
 }
 
 /// The samples of one crawl by time.
@@ -83,37 +144,40 @@ impl Series {
         *self.samples.last().expect("the start at least")
     }
 
-    /// Returns the value of `of` at a time in seconds since the start, interpolated linearly; after
-    /// the end, the last value.
-    pub(super) fn at(&self, seconds: f64, of: fn(&Sample) -> f64) -> f64 {
-        let after = self.samples.partition_point(|sample| sample.seconds <= seconds);
+    /// Returns the value of `of` when the crawl has spent `spent`, interpolated linearly; after the
+    /// end, the last value.
+    pub(super) fn at(&self, along: Along, spent: f64, of: fn(&Sample) -> f64) -> f64 {
+        let after = self.samples.partition_point(|sample| along.of(sample) <= spent);
         let Some(before) = after.checked_sub(1) else { return of(&self.samples[0]) };
         let from = &self.samples[before];
         let Some(to) = self.samples.get(after) else { return of(from) };
-        let share = (seconds - from.seconds) / (to.seconds - from.seconds);
+        let share = (spent - along.of(from)) / (along.of(to) - along.of(from));
         of(from) + share * (of(to) - of(from))
     }
 
-    /// Returns the first time, in seconds since the start, at which `of`, which never decreases, is
-    /// at least `value`; `None` if it never is.
-    pub(super) fn when(&self, value: f64, of: fn(&Sample) -> f64) -> Option<f64> {
+    /// Returns how much the crawl has spent when `of`, which never decreases, is first at least
+    /// `value`; `None` if it never is.
+    pub(super) fn when(&self, along: Along, value: f64, of: fn(&Sample) -> f64) -> Option<f64> {
         let at = self.samples.partition_point(|sample| of(sample) < value);
         let to = self.samples.get(at)?;
         let Some(from) = at.checked_sub(1).map(|before| &self.samples[before]) else {
-            return Some(to.seconds);
+            return Some(along.of(to));
         };
         let share = (value - of(from)) / (of(to) - of(from));
-        Some(from.seconds + share * (to.seconds - from.seconds))
+        Some(along.of(from) + share * (along.of(to) - along.of(from)))
     }
 
-    /// Returns the area under `of` from the start to a time, in seconds times the unit of `of`.
-    pub(super) fn area(&self, until: f64, of: fn(&Sample) -> f64) -> f64 {
+    /// Returns the area under `of` until the crawl has spent `until`, in units of the axis times
+    /// those of `of`.
+    pub(super) fn area(&self, along: Along, until: f64, of: fn(&Sample) -> f64) -> f64 {
         let (mut area, mut from) = (0.0, (0.0, of(&self.samples[0])));
         for sample in &self.samples[1..] {
-            let to = (sample.seconds.min(until), self.at(sample.seconds.min(until), of));
+            let spent = along.of(sample);
+            let value = if spent <= until { of(sample) } else { self.at(along, until, of) };
+            let to = (spent.min(until), value);
             area += (to.0 - from.0) * (from.1 + to.1) / 2.0;
             from = to;
-            if sample.seconds >= until {
+            if spent >= until {
                 return area;
             }
         }
@@ -150,7 +214,7 @@ mod tests {
             (4.0, 40.0),
             (9.0, 40.0),
         ] {
-            assert_eq!(series.at(seconds, pages), expected, "at {seconds}");
+            assert_eq!(series.at(Along::Time, seconds, pages), expected, "at {seconds}");
         }
         for (value, expected) in [
             (0.0, Some(0.0)),
@@ -160,12 +224,12 @@ mod tests {
             (40.0, Some(4.0)),
             (40.5, None),
         ] {
-            assert_eq!(series.when(value, pages), expected, "{value} pages");
+            assert_eq!(series.when(Along::Time, value, pages), expected, "{value} pages");
         }
         for (until, expected) in
             [(0.0, 0.0), (1.0, 5.0), (3.0, 25.0), (3.5, 33.75), (4.0, 50.0), (5.0, 90.0)]
         {
-            assert_eq!(series.area(until, pages), expected, "until {until}");
+            assert_eq!(series.area(Along::Time, until, pages), expected, "until {until}");
         }
     }
 

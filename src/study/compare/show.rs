@@ -1,197 +1,51 @@
-//! The results of a comparison as tables: for people, and for spreadsheets.
+//! The results of a comparison as tables and text: for people, and for spreadsheets.
 
-use super::measure::{Figures, Measure, Spread, figures};
+use super::columns::{FIGURES, Figure, Shown, name_cells, names};
+use super::hints;
+use super::paired;
 use super::plan::Plan;
+use super::results::{Results, Row};
 use super::series::Run;
 use crate::study::output::wrapped;
-use crate::study::report::number::duration;
-use crate::study::report::table::{Best, Cell, Column, Table};
-use std::collections::BTreeSet;
+use crate::study::report::table::{Cell, Column, Table};
 use std::path::Path;
 
-/// The results of a comparison, from which its tables and figures are made.
-#[derive(Debug)]
-pub(super) struct Results<'a> {
-    /// The plan of the comparison.
-    pub(super) plan: &'a Plan,
-    /// The crawls, in the order of the plan.
-    pub(super) runs: &'a [Run],
-    /// The figures of each crawl, in the same order.
-    pub(super) figures: Vec<Figures>,
-    /// The values by which each crawl is measured, in the same order.
-    pub(super) measures: Vec<Measure>,
-    /// One row for each variant, value and policy, with its repeats.
-    pub(super) rows: Vec<Row>,
-}
-
-/// The repeats of one crawl: the runs of one variant, value and policy.
-#[derive(Clone, Debug)]
-pub(super) struct Row {
-    /// The indices of the crawls in [`Results::runs`].
-    pub(super) runs: Vec<usize>,
-    /// The number of repeats in which this policy has the largest area of all policies, which
-    /// medians don't show.
-    pub(super) firsts: usize,
-}
-
-impl<'a> Results<'a> {
-    /// Computes the results of `runs`, which are all crawls of the plan in its order.
-    pub(super) fn new(plan: &'a Plan, runs: &'a [Run]) -> Self {
-        let (mut all, mut measures) = (Vec::new(), Vec::new());
-        let policies = plan.policies.len();
-        for group in runs.chunks(policies) {
-            let group: Vec<&Run> = group.iter().collect();
-            all.extend(figures(&group, plan));
-            measures.extend(vec![Measure::of(&group, plan); policies]);
-        }
-        let repeats = usize::try_from(plan.repeats).expect("a few");
-        let first = (0..runs.len()).step_by(policies * repeats);
-        let firsts = firsts(&all, policies);
-        let row = |at: usize| {
-            let runs: Vec<usize> = (0..repeats).map(|turn| at + turn * policies).collect();
-            Row { firsts: runs.iter().filter(|run| firsts.contains(run)).count(), runs }
-        };
-        let rows = first.flat_map(|at| (0..policies).map(move |policy| row(at + policy)));
-        Self { plan, runs, rows: rows.collect(), figures: all, measures }
-    }
-
-    /// Returns the median and the range of a figure over the repeats of a row.
-    pub(super) fn spread(&self, row: &Row, of: fn(&Figures) -> f64) -> Spread {
-        Spread::of(row.runs.iter().map(|run| of(&self.figures[*run])))
-    }
-
-    /// Returns the plan of the first crawl of a row, for what it has in common with its repeats.
-    pub(super) fn spec(&self, row: &Row) -> &super::plan::Spec {
-        &self.runs[row.runs[0]].spec
-    }
-}
-
-/// Returns the indices of the crawls with the largest area of each web and repeat; crawls with
-/// equal areas all count.
-fn firsts(figures: &[Figures], policies: usize) -> BTreeSet<usize> {
-    let area = |run: usize| figures[run].area;
-    let first = |at: usize| {
-        let runs = at..at + policies;
-        let most = runs.clone().map(area).filter(|area| area.is_finite());
-        let most = most.fold(f64::NEG_INFINITY, f64::max);
-        runs.filter(move |run| area(*run) == most)
-    };
-    (0..figures.len()).step_by(policies).flat_map(first).collect()
-}
-
-/// A column of numbers: one figure of the crawls.
-pub(super) struct Figure {
-    /// The heading of the column for people.
-    pub(super) name: &'static str,
-    /// The unit of the numbers.
-    pub(super) unit: &'static str,
-    /// The heading of the column in summary.csv.
-    pub(super) key: &'static str,
-    decimals: usize,
-    best: Option<Best>,
-    /// Which tables show the column.
-    shown: Shown,
-    /// Computes the number of one crawl from its figures.
-    pub(super) of: fn(&Figures) -> f64,
-}
-
-const fn figure(
-    name: &'static str,
-    unit: &'static str,
-    key: &'static str,
-    decimals: usize,
-    of: fn(&Figures) -> f64,
-) -> Figure {
-    Figure { name, unit, key, decimals, best: None, shown: Shown::Always, of }
-}
-
-impl Figure {
-    const fn high(self) -> Self {
-        Self { best: Some(Best::Highest), ..self }
-    }
-
-    const fn low(self) -> Self {
-        Self { best: Some(Best::Lowest), ..self }
-    }
-
-    const fn kept(self) -> Self {
-        Self { shown: Shown::Never, ..self }
-    }
-
-    const fn between(self) -> Self {
-        Self { shown: Shown::BetweenPolicies, ..self }
-    }
-
-    fn is_shown(&self, plan: &Plan) -> bool {
-        match self.shown {
-            Shown::Always => true,
-            Shown::BetweenPolicies => plan.policies.len() > 1,
-            Shown::Never => false,
-        }
-    }
-}
-
-/// Which tables show a figure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Shown {
-    /// All tables show it.
-    Always,
-    /// Tables that compare policies: the figure of one policy alone says little.
-    BetweenPolicies,
-    /// No table shows it; it is only in summary.csv.
-    Never,
-}
-
-fn percent(share: Option<f64>) -> f64 {
-    share.map_or(f64::NAN, |share| 100.0 * share)
-}
-
-/// All figures, in the order of the columns.
-pub(super) const FIGURES: [Figure; 19] = [
-    figure("area", "%", "area_percent", 1, |of| 100.0 * of.area).high().between(),
-    figure("x ref", "", "area_ratio", 2, |of| of.area_ratio).between(),
-    figure("50% at", "%", "to_50_percent", 1, |of| percent(of.times[0])).low().between(),
-    figure("60% at", "%", "to_60_percent", 1, |of| percent(of.times[1])).low().between(),
-    figure("80% at", "%", "to_80_percent", 1, |of| percent(of.times[2])).low().between(),
-    figure("90% at", "%", "to_90_percent", 1, |of| percent(of.times[3])).low().between(),
-    figure("half-time pages", "%", "half_pages_percent", 1, |of| 100.0 * of.half_pages)
-        .high()
-        .between(),
-    figure("x ref", "", "half_pages_ratio", 2, |of| of.half_pages_ratio).between(),
-    figure("pages/s", "", "pages_per_second", 1, |of| of.pages_per_second).high(),
-    figure("Mb/s", "", "megabits_per_second", 2, |of| of.bits_per_second / 1e6),
-    figure("core busy", "%", "core_busy_percent", 1, |of| 100.0 * of.busy_share),
-    figure("counted", "s", "counted_seconds", 1, |of| of.counted_seconds).kept(),
-    figure("to 50%", "s", "to_50_seconds", 1, |of| seconds(of, 0)).kept(),
-    figure("to 60%", "s", "to_60_seconds", 1, |of| seconds(of, 1)).kept(),
-    figure("to 80%", "s", "to_80_seconds", 1, |of| seconds(of, 2)).kept(),
-    figure("to 90%", "s", "to_90_seconds", 1, |of| seconds(of, 3)).kept(),
-    figure("pages", "", "pages", 0, |of| of.pages),
-    figure("quality", "", "quality", 1, |of| of.quality).kept(),
-    figure("whole time", "s", "seconds", 0, |of| of.seconds),
-];
-
-fn seconds(of: &Figures, share: usize) -> f64 {
-    of.times[share].map_or(f64::NAN, |share| share * of.counted_seconds)
-}
-
-/// Returns the summary for people: medians of the repeats.
+/// Returns the summary for people: medians of the repeats, over time.
 pub(super) fn summary(results: &Results<'_>) -> Table {
+    medians(results, Shown::Always)
+}
+
+/// Returns the summary by request, by byte and by time of the core, for people; `None` if there is
+/// one policy only.
+pub(super) fn summary_by_expense(results: &Results<'_>) -> Option<Table> {
+    (results.plan.policies.len() > 1).then(|| Table {
+        caption: "By what is spent beside time".to_owned(),
+        ..medians(results, Shown::Spent)
+    })
+}
+
+/// Returns the comparison of every policy with that of `compare.against`, for people; `None` if
+/// there is none.
+pub(super) fn paired_summary(results: &Results<'_>) -> Option<Table> {
+    paired::table(results)
+}
+
+fn medians(results: &Results<'_>, which: Shown) -> Table {
     let plan = results.plan;
-    let shown: Vec<&Figure> = FIGURES.iter().filter(|figure| figure.is_shown(plan)).collect();
+    let shown: Vec<&Figure> = FIGURES.iter().filter(|figure| figure.is_in(which, plan)).collect();
     let mut header = names(plan);
-    // The best value is marked only if all crawls are of one web: among different webs it would
-    // mean nothing.
-    let is_one = plan.variants.len() == 1 && plan.values() == 1 && plan.policies.len() > 1;
+    // The best value is marked only if all crawls are of one web, because among different webs it
+    // would mean nothing, and if it may not be luck.
+    let is_one = is_one(plan);
     header.extend(shown.iter().map(|figure| {
         let name = figure.name.replace("ref", plan.reference.name());
         let column = Column::number(&name, figure.unit);
-        match figure.best.filter(|_| is_one) {
+        match figure.best.filter(|_| is_one && paired::has_winner(results, figure)) {
             Some(best) => column.with_best(best),
             None => column,
         }
     }));
-    let counts_firsts = plan.repeats > 1 && plan.policies.len() > 1;
+    let counts_firsts = which == Shown::Always && plan.repeats > 1 && plan.policies.len() > 1;
     if counts_firsts {
         header.push(Column::number("largest area", "times"));
     }
@@ -209,39 +63,56 @@ pub(super) fn summary(results: &Results<'_>) -> Table {
     Table { caption: String::new(), header, rows }
 }
 
-/// Returns the summary for programs: the median, minimum and maximum of every figure.
+/// Whether all crawls are of one configuration but for the policy.
+fn is_one(plan: &Plan) -> bool {
+    plan.variants.len() == 1 && plan.values() == 1 && plan.policies.len() > 1
+}
+
+/// Returns the summary for programs: of each row the median, minimum and maximum of every figure,
+/// then the figures of each repeat.
 pub(super) fn whole_summary(results: &Results<'_>) -> Table {
     let mut header: Vec<Column> =
-        ["variant", "value", "policy", "repeats"].map(Column::text).to_vec();
+        ["variant", "value", "policy", "repeat"].map(Column::text).to_vec();
     header.push(Column::number("area_first_times", ""));
     for figure in &FIGURES {
         let (least, most) = (format!("{}_least", figure.key), format!("{}_most", figure.key));
         header.extend([figure.key, &least, &most].map(|name| Column::number(name, "")));
     }
-    let row = |row: &Row| {
+    let mut rows = Vec::new();
+    for row in &results.rows {
         let spec = results.spec(row);
-        let mut cells = vec![
-            Cell::text(&results.plan.variants[spec.variant]),
-            Cell::text(results.plan.value_name(spec.value)),
-            Cell::text(spec.policy.name()),
-            Cell::number(f64::from(results.plan.repeats), 0),
-            Cell::number(row.firsts as f64, 0),
-        ];
+        let names = |repeat: &str| {
+            let value = results.plan.value_name(spec.value);
+            [&results.plan.variants[spec.variant], value, spec.policy.name(), repeat]
+                .map(Cell::text)
+                .to_vec()
+        };
+        let mut cells = names("median");
+        cells.push(Cell::number(row.firsts as f64, 0));
         for figure in &FIGURES {
             let spread = results.spread(row, figure.of);
             let values = [spread.median, spread.least, spread.most];
             cells.extend(values.map(|value| cell(value, 6)));
         }
-        cells
-    };
-    let rows = results.rows.iter().map(row).collect();
+        rows.push(cells);
+        for (repeat, run) in row.runs.iter().enumerate() {
+            let mut cells = names(&(repeat + 1).to_string());
+            cells.push(Cell::Missing);
+            for figure in &FIGURES {
+                let value = (figure.of)(&results.figures[*run]);
+                cells.extend([cell(value, 6), Cell::Missing, Cell::Missing]);
+            }
+            rows.push(cells);
+        }
+    }
     Table { caption: String::new(), header, rows }
 }
 
 /// Returns the table of ranges: minimum and maximum of the most important figures over the repeats.
 pub(super) fn ranges(results: &Results<'_>) -> Table {
     let mut header = names(results.plan);
-    let is_shown = |figure: &&Figure| figure.best.is_some() && figure.is_shown(results.plan);
+    let is_shown =
+        |figure: &&Figure| figure.best.is_some() && figure.is_in(Shown::Always, results.plan);
     let shown: Vec<&Figure> = FIGURES.iter().filter(is_shown).collect();
     header.extend(shown.iter().map(|figure| Column::number(figure.name, figure.unit)));
     let row = |row: &Row| {
@@ -265,67 +136,71 @@ fn cell(value: f64, decimals: usize) -> Cell {
     if value.is_finite() { Cell::number(value, decimals) } else { Cell::Missing }
 }
 
-fn names(plan: &Plan) -> Vec<Column> {
-    let mut header = Vec::new();
-    if plan.variants.len() > 1 || !plan.variants[0].is_empty() {
-        header.push(Column::text("variant"));
-    }
-    if let Some((key, _)) = &plan.sweep {
-        header.push(Column::number(key, ""));
-    }
-    header.push(Column::text("policy"));
-    header
-}
-
-fn name_cells(results: &Results<'_>, row: &Row) -> Vec<Cell> {
-    let (plan, spec) = (results.plan, results.spec(row));
-    let mut cells = Vec::new();
-    if plan.variants.len() > 1 || !plan.variants[0].is_empty() {
-        cells.push(Cell::text(&plan.variants[spec.variant]));
-    }
-    if plan.sweep.is_some() {
-        cells.push(Cell::text(plan.value_name(spec.value)));
-    }
-    cells.push(Cell::text(spec.policy.name()));
-    cells
-}
-
 /// Returns the meaning of the columns, one paragraph each; paragraphs are separated by `gap`.
 pub(super) fn legend(results: &Results<'_>, gap: &str) -> String {
     let reference = results.plan.reference.name();
-    let times = Spread::of(results.measures.iter().map(|measure| measure.seconds));
-    let span = if times.least == times.most {
-        format!("the {}", duration(times.least))
-    } else {
-        format!("the time ({} to {})", duration(times.least), duration(times.most))
-    };
     let rates = "pages/s, Mb/s, core busy: up to half of all pages.".to_owned();
     if results.plan.policies.len() == 1 {
         return rates;
     }
     let mut paragraphs = vec![
         format!(
-            "Times are in per cent of {span} that {reference} took for 95% of all pages; \
-             x {reference}: as a ratio to {reference}."
+            "counted: the time that {} took for {} of all pages (compare.counted_share): areas and \
+             half time hang on it, seconds don't.",
+            baseline(results.plan),
+            counted(results),
         ),
-        "area: under the curve of quality over that time; all quality at once would be 100%."
+        format!(
+            "area: under the curve of quality over the counted time; all quality at once would be \
+             100%. x {reference}: as a ratio to that crawl."
+        ),
+        "of bound: the area as a share of that of the most quality that the servers' time, the \
+         core, the connections and the line allow if all pages are known from the start. No policy \
+         can have more, and discovery keeps every one from reaching it."
             .to_owned(),
-        "50% at to 90% at: when that share of all quality was reached.".to_owned(),
-        "half-time pages: the share of all pages fetched in half of that time.".to_owned(),
+        "to 50%, 80%, 90%: seconds, requests, megabytes or seconds of the core until that share of \
+         all quality was reached."
+            .to_owned(),
+        "half-time pages: the share of all pages fetched in half of the counted time.".to_owned(),
+        "area by request, by byte, by CPU: the same over what that crawl had spent when the \
+         counted time ended."
+            .to_owned(),
         rates,
     ];
     if results.plan.repeats > 1 {
         let text = "largest area: repeats in which the policy has the largest. Other figures are \
             medians, ratios medians of ratios; the axes are marked with the median time.";
         paragraphs.push(text.to_owned());
+        if is_one(results.plan) {
+            let text = "*: better than each other policy, repeat by repeat, by a 95% interval \
+                that leaves out zero. A column without * has no winner.";
+            paragraphs.push(text.to_owned());
+        }
     }
-    if results.plan.variants.len() == 1 && results.plan.values() == 1 {
-        paragraphs.push("*: the best of its column.".to_owned());
-    }
-    if let Some(coarse) = coarse(results) {
-        paragraphs.push(coarse);
-    }
+    paragraphs.extend(coarse(results));
+    paragraphs.extend(hints::all(results));
     paragraphs.join(gap)
+}
+
+/// Names the crawl that the others of a web are measured by.
+fn baseline(plan: &Plan) -> String {
+    let reference = plan.reference.name();
+    match is_one(plan) {
+        true => reference.to_owned(),
+        false => format!("{reference} in the first row of the same web"),
+    }
+}
+
+/// Says at which shares of all pages the counted times end.
+pub(super) fn counted(results: &Results<'_>) -> String {
+    let share = |run: &Run| run.spec.conf.compare.as_ref().map(|compare| compare.counted_share);
+    let mut shares: Vec<_> = results.runs.iter().filter_map(share).collect();
+    shares.dedup();
+    shares.sort_by_key(|share| share.thousandths());
+    shares.dedup();
+    let shares: Vec<String> =
+        shares.iter().map(|share| format!("{}%", 100.0 * share.as_f64())).collect();
+    shares.join(", ")
 }
 
 /// Returns a warning if the figures are rough, because they are interpolated between few samples.
@@ -336,7 +211,7 @@ fn coarse(results: &Results<'_>) -> Option<String> {
         compare.map_or(1.0, |compare| compare.sample_period.as_secs_f64())
     };
     let samples = results.runs.iter().zip(&results.measures);
-    let samples = samples.map(|(run, measure)| measure.seconds / period(run));
+    let samples = samples.map(|(run, measure)| measure.seconds() / period(run));
     let least = samples.fold(f64::INFINITY, f64::min);
     (least < SAMPLES_MIN).then(|| {
         format!(
@@ -349,6 +224,10 @@ fn coarse(results: &Results<'_>) -> Option<String> {
 /// Returns the text that the command prints at the end.
 pub(super) fn text(results: &Results<'_>, directory: &Path) -> String {
     let mut text = summary(results).text();
+    for table in [summary_by_expense(results), paired_summary(results)].into_iter().flatten() {
+        text.push('\n');
+        text.push_str(&table.text());
+    }
     text.push('\n');
     let legend = legend(results, "\n");
     legend.lines().for_each(|line| text.push_str(&wrapped(line)));
@@ -363,40 +242,7 @@ pub(super) fn text(results: &Results<'_>, directory: &Path) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::series::{Sample, Series};
-    use super::*;
-    use crate::conf::Conf;
-
-    /// Returns what `of` makes of the results of a comparison, whose runs have these qualities
-    /// after one of two seconds.
-    fn results<T>(text: &str, quality: &[u64], of: fn(&Results<'_>) -> T) -> T {
-        let conf = Conf::parse(text, "x.toml").expect("valid");
-        let compare = conf.compare.clone().expect("a comparison");
-        let plan = Plan::new(&conf, &compare, "x.toml").expect("a plan");
-        let runs = plan.runs.iter().zip(quality).map(|(spec, &quality_millionths)| {
-            let mut series = Series::new();
-            for (seconds, quality_millionths) in [(1.0, quality_millionths), (2.0, 100)] {
-                let pages = if seconds > 1.0 { 100 } else { 10 };
-                series.push(Sample { seconds, pages, quality_millionths, ..Sample::default() });
-            }
-            Run { spec: spec.clone(), series }
-        });
-        let runs: Vec<Run> = runs.collect();
-        of(&Results::new(&plan, &runs))
-    }
-
-    #[test]
-    fn who_shares_the_largest_area_has_it() {
-        let text = "[compare]\npolicies = [\"performance\", \"capability\"]\nrepeats = 2";
-        for (quality, expected) in
-            [([10, 10, 10, 10], [2, 2]), ([10, 10, 20, 10], [2, 1]), ([10, 20, 10, 30], [0, 2])]
-        {
-            let firsts = |results: &Results<'_>| {
-                results.rows.iter().map(|row| row.firsts).collect::<Vec<usize>>()
-            };
-            assert_eq!(results(text, &quality, firsts), expected, "{quality:?}");
-        }
-    }
+    use super::super::results::tests::results;
 
     /// Variants whose names differ only in characters that file names don't keep.
     #[test]

@@ -1,9 +1,11 @@
 //! Runs one crawl in the simulated world and checks it with the judge.
 
+use super::bound::Bound;
+use super::measure::pages;
 use super::nowhere::Nowhere;
 use super::plan::Spec;
 use super::scene::{Scene, stay_in_the_web};
-use super::series::{Run, Sample, Series};
+use super::series::{Along, Run, Sample, Series};
 use crate::commands::{Exit, Failure, inputs, settings};
 use crate::conf::{Burst, Conf, Source};
 use crate::dns::address::Block;
@@ -64,7 +66,21 @@ pub(super) fn run(spec: &Spec, scene: &Scene, progress: &dyn Fn(u64)) -> Result<
         let named = spec.trace.iter().map(|path| format!("{}: ", path.display()));
         return Err(Failure::new(Exit::Disk, named.collect::<String>() + &error.to_string()));
     }
-    Ok(Run { spec: spec.clone(), series })
+    let bound = bound(spec, scene, &series);
+    Ok(Run { spec: spec.clone(), series: Arc::new(series), web: scene.crawled(), bound })
+}
+
+/// Computes what bounds the crawls with the web and the configuration of this one, if this one is
+/// that of the reference policy and the qualities of pages are known.
+fn bound(spec: &Spec, scene: &Scene, series: &Series) -> Option<Arc<Bound>> {
+    if !spec.is_reference || scene.worths.is_empty() {
+        return None;
+    }
+    let end = series.last();
+    // Some more than is counted, and shown in figures.
+    let main = 1.2 * series.when(Along::Time, 0.95 * end.pages as f64, pages)?;
+    let span = (main.min(end.seconds), end.seconds);
+    Some(Arc::new(Bound::new(&scene.web, &scene.worths, &spec.conf, span)))
 }
 
 /// Returns the failure of a crawl that did not end: its time was up, or it makes no progress, which
@@ -141,6 +157,7 @@ fn sample(view: &View<'_>, truth: Option<&Truth>) -> Sample {
         seconds: view.at.since(Instant::ZERO).as_secs_f64(),
         pages: counts.pages,
         quality_millionths: truth.map_or(counts.quality_millionths, Truth::millionths),
+        requests: counts.requests,
         bytes: view.figures.received_bytes,
         connections: view.figures.connections,
         busy_seconds: view.figures.core_busy.as_secs_f64(),

@@ -5,7 +5,7 @@
 use super::plan::{Plan, Spec};
 use super::scene::stay_in_the_web;
 use super::scene::{self, Scene, Scenes};
-use super::series::{Run, Sample, Series};
+use super::series::{self, Run, Sample, Series};
 use super::watch::Watch;
 use crate::commands::{ConfFile, Exit, Failure, inputs, settings};
 use crate::conf::{self, Compare, Conf, Events, Sim, Source};
@@ -35,9 +35,11 @@ pub(super) fn run_all(plan: &Plan, conf: &Conf, compare: &Compare) -> Result<Vec
         );
         return Err(Failure::new(Exit::Job, text));
     }
-    let watch = Watch::new(plan.runs.len(), conf);
+    let crawls = plan.crawls();
+    let watch = Watch::new(crawls.len(), conf);
     let scenes = Scenes::new(plan);
-    let runs = plan.runs.iter().enumerate().map(|(index, spec)| {
+    let runs = crawls.into_iter().map(|index| {
+        let spec = &plan.runs[index];
         let scene = scenes.of(spec.ground)?;
         let directory = folder.join(format!("{:04}", index + 1));
         let run = run(spec, &scene, &directory, &watch).map_err(|failure| {
@@ -47,9 +49,9 @@ pub(super) fn run_all(plan: &Plan, conf: &Conf, compare: &Compare) -> Result<Vec
         watch.one_done();
         Ok(run)
     });
-    let runs = runs.collect();
+    let runs: Result<Vec<Run>, Failure> = runs.collect();
     watch.clear();
-    runs
+    Ok(series::spread(plan, runs?))
 }
 
 fn run(spec: &Spec, scene: &Scene, directory: &Path, watch: &Watch) -> Result<Run, Failure> {
@@ -90,7 +92,12 @@ fn run(spec: &Spec, scene: &Scene, directory: &Path, watch: &Watch) -> Result<Ru
             let text = "stopped by a signal; no results were written";
             Err(Failure::new(Exit::Interrupted, text))
         }
-        _ => Ok(Run { spec: spec.clone(), series }),
+        _ => Ok(Run {
+            spec: spec.clone(),
+            series: Arc::new(series),
+            web: scene.crawled(),
+            bound: None,
+        }),
     }
 }
 
@@ -131,6 +138,7 @@ fn sample(view: &View<'_>) -> Sample {
         seconds: engine.elapsed().as_secs_f64(),
         pages: counts.pages,
         quality_millionths: counts.quality_millionths,
+        requests: counts.requests,
         bytes: counts.received_bytes,
         connections: busy + parked,
         busy_seconds: view.usage.cpu_us() as f64 / 1e6,

@@ -1,8 +1,10 @@
 //! Every simulated crawl is judged: each scheduler that is broken on purpose violates its law, and
 //! the correct one violates none.
 
+use super::measure::quality;
 use super::plan::Plan;
 use super::scene::Scene;
+use super::series::{Along, Run};
 use super::simulate;
 use crate::conf::Conf;
 use crate::frontier::tests::sabotage::{Sabotage, commit};
@@ -57,6 +59,18 @@ fn hasty() -> String {
     STUDY.replace("delay = \"500ms\"", "delay = \"0s\"")
 }
 
+/// Runs all crawls of a study, which are sound.
+fn crawled(study: &str) -> Vec<Run> {
+    let conf = Conf::parse(study, "study.toml").unwrap_or_else(|error| panic!("{error}"));
+    let compare = conf.compare.clone().expect("a comparison");
+    let plan = Plan::new(&conf, &compare, "study.toml").expect("a plan");
+    let crawl = |spec| {
+        let scene = Scene::new(&plan.grounds[0]).expect("a web");
+        simulate::run(spec, &scene, &|_| {}).unwrap_or_else(|failure| panic!("{}", failure.text))
+    };
+    plan.runs.iter().map(crawl).collect()
+}
+
 /// Runs the last crawl of a study; returns its pages, or the violations.
 fn judged(study: &str) -> Result<u64, String> {
     let conf = Conf::parse(study, "study.toml").expect("a study");
@@ -90,6 +104,42 @@ fn a_crawl_of_less_breaks_no_law() {
     std::fs::write(&file, "http://h0003.test/no-page\nhttp://h0004.test/none\n").expect("written");
     let file = judged(&format!("{STUDY}\n[job]\nseeds_file = {file:?}"));
     assert_eq!(file, Ok(2), "as many as its file names");
+}
+
+/// No policy crosses the bound, on webs where the hosts, the core, the connections or the line
+/// limit the crawls, and the bound is not far above them.
+#[test]
+fn law_no_crawl_is_above_the_bound() {
+    let ample =
+        STUDY.replace("delay = \"500ms\"", "delay = \"0s\"").replace("burst = 1", "burst = 50");
+    let webs = [
+        ("rests", STUDY.to_owned(), 0.95),
+        ("connections", ample.clone(), 0.65),
+        ("core", format!("{ample}\n[sim]\ncore_reply = \"40ms\"\ncore_link = \"100us\""), 0.5),
+        ("line", format!("{ample}\n[sim]\ngateway = \"300KB\""), 0.5),
+        ("one host", ample.replace("hosts = 20\nseeds = 20", "hosts = 1\nseeds = 1"), 0.8),
+    ];
+    for (name, study, least) in webs {
+        for seed in 1..=2 {
+            let study = study
+                .replace("[web]", &format!("[web]\nseed = {seed}"))
+                .replace("[\"capability\"]", "[\"bfs\", \"quality\", \"capability\"]");
+            let runs = crawled(&study);
+            let bound = runs[0].bound.clone().expect("the reference has one");
+            for run in &runs {
+                for sample in run.series.samples() {
+                    // Work is charged when it begins, so it may run ahead of the time.
+                    let most = bound.at(sample.seconds.max(sample.busy_seconds));
+                    let has = sample.quality_millionths as f64;
+                    let policy = run.spec.policy.name();
+                    assert!(has <= most, "{name}, {policy} at {}: {has}, {most}", sample.seconds);
+                }
+            }
+            let early = runs[1].series.last().seconds / 4.0;
+            let share = runs[1].series.at(Along::Time, early, quality) / bound.at(early);
+            assert!(share > least, "{name}: the bound is too far away: {share}");
+        }
+    }
 }
 
 #[test]
