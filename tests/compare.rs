@@ -275,6 +275,83 @@ fn what_can_not_be_compared_is_reported() {
     }
 }
 
+/// A study of a graph of nine pages on three hosts, which the page on graphs makes from URLs.
+fn listed() -> TempDir {
+    let graph = "graph = \"links.txt.gz\"\nhosts_file = \"hosts.txt\"";
+    let folder = folder(&study("policies = [\"bfs\"]").replace("hosts = 20", graph));
+    let page = include_str!("../src/study/web/GRAPHS.md");
+    let mut urls = Vec::new();
+    for host in ["a.test", "b.test", "c.test"] {
+        urls.extend((0..3).map(|page| format!("http://{host}/{page}")));
+    }
+    let links = |from: usize| {
+        let url = |at: usize| &urls[at % 9];
+        format!(
+            "{0}\t{1}\n{0}\t{2}\n{0}\thttp://d.test/\n",
+            url(from),
+            url(from + 1),
+            url(4 * from)
+        )
+    };
+    let write = |name: &str, text: String| fs::write(folder.path().join(name), text);
+    write("links.tsv", (0..9).map(links).collect()).expect("written");
+    write("urls.txt", urls.join("\n") + "\n").expect("written");
+    let blocks: Vec<&str> = page.split("```sh\n").skip(1).collect();
+    assert_eq!(blocks.len(), 2, "hosts and links");
+    for block in blocks {
+        let (script, _) = block.split_once("```").expect("a block has an end");
+        let mut shell = std::process::Command::new("sh");
+        let ended = shell.args(["-ec", script]).current_dir(folder.path()).status();
+        assert!(ended.expect("a shell").success(), "{script}");
+    }
+    folder
+}
+
+#[test]
+fn a_graph_of_lists_is_crawled_whole() {
+    let folder = listed();
+    let hosts = fs::read_to_string(folder.path().join("hosts.txt")).expect("hosts");
+    assert_eq!(hosts, "0 2 a.test\n3 5 b.test\n6 8 c.test\n");
+    let run = compare(folder.path());
+    assert_eq!(run.code, Some(0), "{}", run.err);
+    assert_eq!(ends(series(folder.path()))[",,1,bfs"].pages, 9);
+    let report = || fs::read_to_string(folder.path().join("out/report.html")).expect("a report");
+    let says = "links.txt.gz: 9 pages on 3 hosts; the hosts are those of web.hosts_file. A crawl \
+                reaches 9 pages.";
+    assert!(run.out.contains(says) && report().contains(says), "{}", run.out);
+    // Without the list of hosts.
+    let study = fs::read_to_string(folder.path().join("study.toml")).expect("a study");
+    let study = study.replace("hosts_file = \"hosts.txt\"", "");
+    fs::write(folder.path().join("study.toml"), study).expect("written");
+    let run = compare(folder.path());
+    assert_eq!(run.code, Some(0), "{}", run.err);
+    let says = "9 pages on 1 host; the hosts are guessed from the links";
+    assert!(run.out.contains(says) && report().contains(says), "{}", run.out);
+}
+
+#[test]
+fn mistakes_in_lists_name_their_line() {
+    for (file, text, says) in [
+        ("hosts.txt", "0 2 a\n3 4 b\n6 8 c\n", "web.hosts_file: hosts.txt:3: page 5 is on no host"),
+        ("hosts.txt", "0 2 a\n# b\n2 8 c\n", "hosts.txt:3: page 2 is in the range of line 1, too"),
+        ("hosts.txt", "0 8", "hosts.txt:1: 2 words, not three; write the first and the last page"),
+        ("links.txt", "0 1\n\n1 x\n", "web.graph: links.txt:3: \"x\" is not the number of a page"),
+        ("links.txt", "", "web.graph: links.txt: there is no link"),
+        ("links.txt.gz", "0 1\n0 1\n0 1\n0 1\n", "links.txt.gz:1: invalid gzip header"),
+    ] {
+        let folder = listed();
+        fs::write(folder.path().join(file), text).expect("written");
+        if file == "links.txt" {
+            let study = fs::read_to_string(folder.path().join("study.toml")).expect("a study");
+            fs::write(folder.path().join("study.toml"), study.replace(".txt.gz", ".txt"))
+                .expect("written");
+        }
+        let run = compare(folder.path());
+        assert_eq!((run.code, run.out.as_str()), (Some(2), ""), "{says}: {}", run.err);
+        assert!(run.err.contains(says), "{says}: {}", run.err);
+    }
+}
+
 /// Entries of a table that match no URL, and URLs without an entry, are counted.
 #[test]
 fn entries_of_a_table_without_effect_are_reported() {

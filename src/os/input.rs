@@ -1,10 +1,11 @@
 //! Reads files that the operator names: regular files only, up to a limit.
 //!
-//! A device, a pipe or a folder could be read forever or block. Cost: the whole file in memory.
+//! A device, a pipe or a folder could be read forever or block. Cost of [`read`]: the whole file in
+//! memory.
 
 #![expect(clippy::disallowed_methods, reason = "reads files that the configuration names")]
 
-use std::fs::{self, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
@@ -14,16 +15,23 @@ use std::path::Path;
 /// # Errors
 /// The file can't be read, is not a regular file, or is longer than `bytes_max` bytes.
 pub fn read(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
-    check(path)?;
-    // Don't wait if the file has become a pipe in the meantime.
-    let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
     let mut bytes = Vec::new();
-    file.take(bytes_max + 1).read_to_end(&mut bytes)?;
+    open(path)?.take(bytes_max + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > bytes_max {
         let text = format!("is longer than {bytes_max} bytes, the most that is read");
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, text));
     }
     Ok(bytes)
+}
+
+/// Opens the file at `path` to read it.
+///
+/// # Errors
+/// The file can't be opened, or is not a regular file.
+pub fn open(path: &Path) -> io::Result<File> {
+    check(path)?;
+    // Don't wait if the file has become a pipe in the meantime.
+    OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)
 }
 
 /// Checks that there is a regular file at `path`.

@@ -68,6 +68,11 @@ fn graph(conf: &Conf, clash: &mut Reporter<'_>) {
         &["web.hostile", "web.graph"],
         "a web from a graph has no hostile hosts; write hostile = []",
     );
+    clash(
+        conf.web.hosts_file.is_some() && conf.web.graph.is_none(),
+        &["web.hosts_file", "web.graph"],
+        "there is no graph whose hosts it could list; name it in graph, or remove this key",
+    );
 }
 
 /// Checks that a crawl with an endless host has a limit, because each level of links doubles its

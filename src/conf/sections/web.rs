@@ -22,13 +22,21 @@ section! {
         /// simulations.
         preset: Preset = Preset::Quickstart, presets(), [];
 
-        /// Directory of a real link graph, which replaces hosts, pages, fanout and links below:
-        /// outdeg.u32 has the number of links of each page, dst.u32 the pages they lead to, as
-        /// little-endian 32-bit numbers. Either may be compressed as .xz.
+        /// A real link graph, which replaces hosts, pages, fanout and links below. A text file with
+        /// one link a line, the numbers of two pages, which may be compressed as .gz, .xz or .zst;
+        /// or a directory with two arrays of little-endian 32-bit numbers: outdeg.u32 has the
+        /// number of links of each page, dst.u32 the pages they lead to, either also as .xz.
         ///
         /// The pages of a host must have consecutive numbers. For simulations only: the lab serves
-        /// generated webs.
+        /// generated webs. src/study/web/GRAPHS.md describes the formats and how to make them.
         graph: Option<PathBuf> = None, path().or("none"), [];
+
+        /// Text file with the hosts of the graph: on each line the first and the last page of a
+        /// host and its name, such as `0 41 www.example.org`. It may be compressed like the graph.
+        ///
+        /// With "none" the hosts are guessed from the links, and the report of a comparison says
+        /// so.
+        hosts_file: Option<PathBuf> = None, path().or("none"), [];
 
         /// Seed of all draws: the same seed and values give the same web.
         seed: u64 = 1, count(SEED), [];

@@ -16,6 +16,8 @@ const CLASHES: &[Case] = &[
     (lab, "web = { graph = \"g\", hostile = [] }", Some("web.graph"), "the lab draws its web"),
     (compare, "web = { pages = 1, graph = \"g\", hostile = [] }", None, "the graph has its own"),
     (compare, "web = { graph = \"g\" }", Some("web.hostile"), "a graph has no hostile hosts"),
+    (compare, "web = { hosts_file = \"h\" }", Some("web.hosts_file"), "hosts of no graph"),
+    (compare, "web = { graph = \"g\", hosts_file = \"h\", hostile = [] }", None, "both"),
     (
         compare,
         "web = { graph = \"g\", hostile = [] }\ncompare.over = \"sockets\"",

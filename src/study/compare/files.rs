@@ -91,6 +91,7 @@ fn report(conf: &Conf, path: &Path, results: &Results<'_>, drawn: Vec<Drawn>) ->
     if results.plan.repeats > 1 {
         blocks.push(Block::Table(show::ranges(results)));
     }
+    blocks.extend(results.graphs.iter().map(|graph| Block::Text(graph.clone())));
     let of_curves = curves_of(drawn);
     if results.plan.sweep.is_some() {
         // The table of a sweep is long, and its curves show the same.

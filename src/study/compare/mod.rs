@@ -67,12 +67,13 @@ pub fn run(file: &ConfFile) -> Result<Exit, Failure> {
     let directory = &compare.directory;
     fs::create_dir_all(directory).map_err(|error| output::failed(directory, &error))?;
     let _lock = os::disk::lock(directory).map_err(|error| Failure::new(Exit::Job, error))?;
-    let runs = match compare.over {
+    let (runs, graphs) = match compare.over {
         Over::Simulation => simulated(&plan, &conf, &compare)?,
-        Over::Sockets => sockets::run_all(&plan, &conf, &compare)?,
+        Over::Sockets => (sockets::run_all(&plan, &conf, &compare)?, Vec::new()),
     };
-    let results =
+    let mut results =
         Results::new(&plan, &runs).map_err(|wrong| Failure::new(Exit::Internal, wrong))?;
+    results.graphs = graphs;
     files::write(directory, &conf, path, &results)?;
     // An error means that the reader has closed standard output.
     let _ = io::stdout().write_all(show::text(&results, directory).as_bytes());
@@ -80,8 +81,12 @@ pub fn run(file: &ConfFile) -> Result<Exit, Failure> {
 }
 
 /// Runs all simulated crawls of a plan, on the configured number of threads; returns them in the
-/// plan's order.
-fn simulated(plan: &Plan, conf: &Conf, compare: &Compare) -> Result<Vec<Run>, Failure> {
+/// plan's order, and the descriptions of the graphs that they crawled.
+fn simulated(
+    plan: &Plan,
+    conf: &Conf,
+    compare: &Compare,
+) -> Result<(Vec<Run>, Vec<String>), Failure> {
     let crawls = plan.crawls();
     let cores = thread::available_parallelism().map_or(1, usize::from);
     let threads = compare.threads.unwrap_or(cores).min(crawls.len()).max(1);
@@ -113,7 +118,8 @@ fn simulated(plan: &Plan, conf: &Conf, compare: &Compare) -> Result<Vec<Run>, Fa
     done.sort_by_key(|(index, _)| *index);
     let runs =
         done.into_iter().map(|(index, run)| run.map_err(|failure| named(plan, index, failure)));
-    Ok(series::spread(plan, runs.collect::<Result<_, _>>()?))
+    let runs = series::spread(plan, runs.collect::<Result<_, _>>()?);
+    Ok((runs, scenes.graphs()))
 }
 
 /// Adds the name of run number `index` to a failure, unless it is about a file that all runs share.

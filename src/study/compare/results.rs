@@ -20,6 +20,8 @@ pub(super) struct Results<'a> {
     pub(super) measures: Vec<Measure>,
     /// One row for each variant, value and policy, with its repeats.
     pub(super) rows: Vec<Row>,
+    /// A paragraph for each graph that was crawled; none if the webs are drawn.
+    pub(super) graphs: Vec<String>,
 }
 
 /// The repeats of one crawl: the runs of one variant, value and policy.
@@ -50,7 +52,7 @@ impl<'a> Results<'a> {
             Row { firsts: runs.iter().filter(|run| firsts.contains(run)).count(), runs }
         };
         let rows = first.flat_map(|at| (0..policies).map(move |policy| row(at + policy)));
-        Ok(Self { plan, runs, rows: rows.collect(), figures, measures })
+        Ok(Self { plan, runs, rows: rows.collect(), figures, measures, graphs: Vec::new() })
     }
 
     /// Returns the median and the range of a figure over the repeats of a row.

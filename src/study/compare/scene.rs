@@ -7,10 +7,14 @@ use crate::commands::Failure;
 use crate::conf::Worth;
 use crate::ground::quality::Quality;
 use crate::rating::Table;
+use crate::study::report::number::grouped;
+use crate::study::web::graph::Graph;
 use crate::study::web::{Ports, Web};
 use crate::study::{inputs, settings};
 use crate::url::Url;
 use crate::url::scope::{self, FromSeeds};
+use std::collections::BTreeSet;
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 /// A web and the qualities of its pages.
@@ -35,8 +39,8 @@ impl Scene {
         let ports = Ports::default();
         let web = match &ground.web.graph {
             None => Web::new(settings, ports),
-            Some(folder) => {
-                let graph = inputs::graph(folder)?;
+            Some(place) => {
+                let graph = inputs::graph(&ground.web, place)?;
                 Web::of_graph(Arc::new(graph), settings, ports)
             }
         };
@@ -68,6 +72,22 @@ impl Scene {
     }
 }
 
+/// Returns how many pages and hosts the graph at `place` has, and how the hosts were found.
+fn description(place: &Path, graph: &Graph) -> String {
+    let number = |count: u32| grouped(f64::from(count), 0);
+    let (pages, hosts) = (number(graph.pages()), number(graph.hosts()));
+    let found = match graph.is_guessed() {
+        true => {
+            "the hosts are guessed from the links, because web.hosts_file doesn't name them: the \
+             graph is cut where hardly any short link crosses"
+        }
+        false => "the hosts are those of web.hosts_file",
+    };
+    let (place, noun) = (place.display(), if graph.hosts() == 1 { "host" } else { "hosts" });
+    let reached = number(graph.entry().reached);
+    format!("{place}: {pages} pages on {hosts} {noun}; {found}. A crawl reaches {reached} pages.")
+}
+
 /// Returns the qualities of pages by URL. URLs contain the web's ports, so each needs its own
 /// table.
 pub(super) fn table(web: &Web, worths: &[Quality]) -> Table {
@@ -95,6 +115,8 @@ pub(super) fn stay_in_the_web(scope: &mut scope::Settings) {
 pub(super) struct Scenes<'a> {
     plan: &'a Plan,
     places: Vec<Mutex<Place>>,
+    /// The descriptions of the graphs that were read.
+    graphs: Mutex<BTreeSet<String>>,
 }
 
 #[derive(Debug, Default)]
@@ -110,7 +132,8 @@ impl<'a> Scenes<'a> {
         for run in plan.crawls() {
             places[plan.runs[run].ground].waiting += 1;
         }
-        Self { plan, places: places.into_iter().map(Mutex::new).collect() }
+        let places = places.into_iter().map(Mutex::new).collect();
+        Self { plan, places, graphs: Mutex::default() }
     }
 
     /// Returns the scene with the index `ground`; each run that needs it calls this once. The first
@@ -119,12 +142,27 @@ impl<'a> Scenes<'a> {
         let mut place = self.places[ground].lock().expect("nobody panics while a web is made");
         let scene = match place.scene.take() {
             Some(scene) => scene,
-            None => Arc::new(Scene::new(&self.plan.grounds[ground])?),
+            None => Arc::new(self.make(&self.plan.grounds[ground])?),
         };
         place.waiting -= 1;
         // When the last run has taken the scene, it is kept only by the runs that use it, and
         // dropped with them.
         place.scene = (place.waiting > 0).then(|| Arc::clone(&scene));
         Ok(scene)
+    }
+    fn make(&self, ground: &Ground) -> Result<Scene, Failure> {
+        let scene = Scene::new(ground)?;
+        if let (Some(place), Some(graph)) = (&ground.web.graph, scene.web.graph()) {
+            let mut graphs = self.graphs.lock().expect("nobody panics with it in hand");
+            graphs.insert(description(place, graph));
+        }
+        Ok(scene)
+    }
+
+    /// Returns a paragraph for each graph that was crawled: its pages and hosts, and how the hosts
+    /// were found.
+    pub(super) fn graphs(self) -> Vec<String> {
+        let graphs = self.graphs.into_inner().expect("nobody panicked with it in hand");
+        graphs.into_iter().collect()
     }
 }

@@ -234,6 +234,10 @@ pub(super) fn text(results: &Results<'_>, directory: &Path) -> String {
     if results.plan.repeats > 1 {
         text.push_str(&format!("\nMedians of {} repeats.\n", results.plan.repeats));
     }
+    for graph in &results.graphs {
+        text.push('\n');
+        text.push_str(&wrapped(graph));
+    }
     let crawls = results.runs.len();
     let report = directory.join("report.html");
     text.push_str(&format!("\n{crawls} crawls; report: {}\n", report.display()));

@@ -154,6 +154,14 @@ impl Web {
         Self { settings, ports, starts, first_host, shape: Shape::Graph(graph), prose }
     }
 
+    /// Returns the graph that the web is made of; `None` if the web is drawn.
+    pub fn graph(&self) -> Option<&Graph> {
+        match &self.shape {
+            Shape::Drawn => None,
+            Shape::Graph(graph) => Some(graph),
+        }
+    }
+
     /// Returns the same web with URLs that use other ports.
     pub fn at_ports(&self, ports: Ports) -> Self {
         Self { ports, ..self.clone() }

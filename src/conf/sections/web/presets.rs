@@ -25,6 +25,7 @@ impl Web {
         Self {
             preset: Preset::Plain,
             graph: None,
+            hosts_file: None,
             seed: 1,
             hosts: 64,
             seeds: 1,

@@ -1,27 +1,33 @@
 //! A real web's link graph: pages and their links, cut into hosts, with the page to start from.
 //!
-//! It is read from two arrays of little-endian 32-bit numbers: the number of links of each page,
-//! and the targets of all links, page after page. Links are kept as they are, in their order,
-//! including those to the page itself and repeated ones. [`super::Web::of_graph`] makes a web of
-//! it, for which names, sizes and times are drawn.
+//! It is read from two arrays of little-endian 32-bit numbers (the number of links of each page,
+//! and the targets of all links, page after page), or from a list of links as text ([`EdgeList`]).
+//! Links are kept as they are, in their order, including those to the page itself and repeated
+//! ones. [`super::Web::of_graph`] makes a web of it, for which names, sizes and times are drawn.
+//! `GRAPHS.md` is the manual.
 //!
 //! Laws: a file that is truncated, badly joined or damaged is refused with a description of the
 //! flaw; every link of an accepted graph leads to a page. Hosts are runs of pages with consecutive
-//! numbers, see [`Cut`]. The entry reaches every page if any page does.
+//! numbers: listed ([`HostRanges`]) or guessed ([`Cut`]). The entry reaches every page if any page
+//! does.
 //!
 //! Cost: four bytes a link and a page; reading is linear: 40 ms for 3.2 million links, including
 //! the cut and the search for an entry that reaches all.
 
 mod cut;
+mod edges;
 mod entry;
+mod hosts;
 mod xz;
 
 #[cfg(test)]
 pub(super) mod tests;
 
 pub use cut::Cut;
+pub use edges::{EdgeFlaw, EdgeList};
 pub use entry::Entry;
-pub use xz::{XzFlaw, unpack_xz};
+pub use hosts::{HostRanges, HostsFlaw};
+pub use xz::{XzFlaw, unpack_xz, unpacking_xz};
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -33,12 +39,14 @@ pub struct Graph {
     links: Links,
     /// The number of each host's first page; after the last host, the number of pages.
     starts: Vec<u32>,
+    /// True if the hosts are guessed from the links.
+    guessed: bool,
     entry: Entry,
 }
 
 /// The links of all pages, page after page.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Links {
+pub struct Links {
     /// For each page the index in `targets` where its links begin; after the last page, the number
     /// of links.
     offsets: Vec<u32>,
@@ -100,15 +108,20 @@ impl fmt::Display for Flaw {
 impl std::error::Error for Flaw {}
 
 impl Graph {
-    /// Reads the graph of these two arrays and cuts it into hosts.
+    /// Creates the graph of these links, whose hosts have to be guessed: it is cut into hosts.
+    pub fn cut(links: Links, cut: Cut) -> Self {
+        let starts = cut.starts(&links);
+        Self { starts, guessed: true, entry: entry::find(&links), links }
+    }
+
+    /// Creates the graph of these links, whose hosts are listed.
     ///
     /// # Errors
-    /// The first flaw of the arrays.
-    pub fn read(degrees: &[u8], targets: &[u8], cut: Cut) -> Result<Self, Flaw> {
-        let links = Links::read(degrees, targets)?;
-        let starts = cut.starts(&links);
-        let entry = entry::find(&links);
-        Ok(Self { links, starts, entry })
+    /// The number of a line of the list, and why its ranges are not the hosts of this graph. Pages
+    /// that are missing at the end have the line of the last range; 0 if there is no range.
+    pub fn listed(links: Links, ranges: HostRanges) -> Result<Self, (u64, HostsFlaw)> {
+        let starts = ranges.starts(links.pages())?;
+        Ok(Self { starts, guessed: false, entry: entry::find(&links), links })
     }
 
     /// Returns the number of pages.
@@ -126,7 +139,12 @@ impl Graph {
         self.links.of(page)
     }
 
-    /// Returns the number of hosts that the pages were cut into.
+    /// Returns true if the hosts are guessed from the links, false if they are listed.
+    pub fn is_guessed(&self) -> bool {
+        self.guessed
+    }
+
+    /// Returns the number of hosts.
     pub fn hosts(&self) -> u32 {
         u32::try_from(self.starts.len() - 1).expect("no more hosts than pages")
     }
@@ -153,7 +171,11 @@ impl Graph {
 }
 
 impl Links {
-    fn read(degrees: &[u8], targets: &[u8]) -> Result<Self, Flaw> {
+    /// Reads the links in these two arrays.
+    ///
+    /// # Errors
+    /// The first flaw of the arrays.
+    pub fn read(degrees: &[u8], targets: &[u8]) -> Result<Self, Flaw> {
         let degrees = numbers(degrees).ok_or(Flaw::Uneven(Part::Degrees))?;
         let targets = numbers(targets).ok_or(Flaw::Uneven(Part::Targets))?;
         let pages = u32::try_from(degrees.len()).map_err(|_| Flaw::TooLarge)?;

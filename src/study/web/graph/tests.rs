@@ -1,5 +1,6 @@
 //! Laws of graphs: flaws by table, the cut and the entry compared with naive models.
 
+mod lists;
 mod xz;
 
 use super::entry::STARTS_MAX;
@@ -19,7 +20,7 @@ pub(in crate::study::web) fn arrays(pages: &[Vec<u32>]) -> (Vec<u8>, Vec<u8>) {
 
 fn graph(pages: &[Vec<u32>], cut: Cut) -> Graph {
     let (degrees, targets) = arrays(pages);
-    Graph::read(&degrees, &targets, cut).unwrap()
+    Graph::cut(Links::read(&degrees, &targets).unwrap(), cut)
 }
 
 fn random(draw: &mut Draw, pages: u32, links_max: u32) -> Vec<Vec<u32>> {
@@ -54,11 +55,11 @@ fn flaws_are_named() {
     for (degrees, targets, cut_bytes, flaw, text) in cases {
         let targets = packed(targets);
         let targets = &targets[..targets.len() - cut_bytes];
-        let read = Graph::read(&packed(degrees), targets, Cut::default());
+        let read = Links::read(&packed(degrees), targets);
         assert_eq!(read, Err(flaw));
         assert!(flaw.to_string().starts_with(text), "{flaw}");
     }
-    let flaw = Graph::read(&[1, 0, 0], &[], Cut::default()).unwrap_err();
+    let flaw = Links::read(&[1, 0, 0], &[]).unwrap_err();
     assert_eq!(flaw, Flaw::Uneven(Part::Degrees));
     assert!(flaw.to_string().starts_with("the length of the degrees"), "{flaw}");
 }
@@ -80,7 +81,8 @@ fn no_bytes_make_it_stumble() {
                 bytes[draw.below(length) as usize] = draw.below(14) as u8;
             }
         }
-        match Graph::read(&degrees, &targets, Cut { span_max: draw.below(9), crossing_max: 0 }) {
+        let cut = Cut { span_max: draw.below(9), crossing_max: 0 };
+        match Links::read(&degrees, &targets).map(|links| Graph::cut(links, cut)) {
             Ok(graph) => {
                 let all = (0..graph.pages()).flat_map(|page| graph.links(page));
                 assert!(all.clone().all(|target| *target < graph.pages()));

@@ -1,4 +1,4 @@
-//! Decompresses `xz` files in memory, up to a limit.
+//! Decompresses `xz` files: in memory up to a limit, or while they are read.
 //!
 //! Laws: the result is complete and matches the checksum in the file; no input makes it panic; the
 //! result never exceeds the limit, and the decoder's own memory is limited, too.
@@ -32,6 +32,11 @@ impl std::error::Error for XzFlaw {}
 /// The memory limit of the decoder in KiB. `xz -9`, the highest level, uses a window of 64 MiB.
 const MEMORY_KIB_MAX: u32 = 96 << 10;
 
+/// Returns the content of an xz file while it is read. Damage is an error of reading.
+pub fn unpacking_xz(packed: impl Read) -> impl Read {
+    XzReader::new_mem_limit(packed, true, MEMORY_KIB_MAX)
+}
+
 /// Decompresses an xz file whose content has at most `bytes_max` bytes.
 ///
 /// # Errors
@@ -39,7 +44,7 @@ const MEMORY_KIB_MAX: u32 = 96 << 10;
 pub fn unpack_xz(packed: &[u8], bytes_max: usize) -> Result<Vec<u8>, XzFlaw> {
     let mut bytes = Vec::new();
     let limit = (bytes_max as u64).saturating_add(1);
-    XzReader::new_mem_limit(packed, true, MEMORY_KIB_MAX)
+    unpacking_xz(packed)
         .take(limit)
         .read_to_end(&mut bytes)
         .map_err(|flaw| XzFlaw::Broken(flaw.to_string()))?;

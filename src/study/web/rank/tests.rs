@@ -1,7 +1,7 @@
 //! PageRank compared with a dense solution and with known values, and bit for bit.
 
 use super::*;
-use crate::study::web::graph::{Cut, Graph, tests::arrays};
+use crate::study::web::graph::{Cut, Graph, Links, tests::arrays};
 use crate::study::web::page::Kind;
 use crate::study::web::tests::shapes::rich_graph;
 use crate::study::web::{Budget, Hostile, Manifest, Outcome, Place, Ports, Resource, Settings};
@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 fn web_of(pages: &[Vec<u32>]) -> Web {
     let (degrees, targets) = arrays(pages);
-    let graph = Graph::read(&degrees, &targets, Cut::default()).unwrap();
+    let graph = Graph::cut(Links::read(&degrees, &targets).unwrap(), Cut::default());
     Web::of_graph(Arc::new(graph), Settings::default(), Ports::default())
 }
 

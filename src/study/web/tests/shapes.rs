@@ -1,7 +1,7 @@
 //! Laws that webs of real graphs keep like drawn ones, and the numbering of pages.
 
 use super::*;
-use crate::study::web::graph::{Cut, Graph, tests::arrays};
+use crate::study::web::graph::{Cut, Graph, Links, tests::arrays};
 use std::sync::Arc;
 
 /// A small graph like a real one: pages in hosts of ten to fifty, linked to pages nearby and at
@@ -24,7 +24,8 @@ pub(crate) fn knotted() -> Arc<Graph> {
     pages[77].extend([77, 5, 5]);
     pages[77].extend(last_pages);
     let (degrees, targets) = arrays(&pages);
-    Arc::new(Graph::read(&degrees, &targets, Cut { span_max: 8, crossing_max: 0 }).unwrap())
+    let links = Links::read(&degrees, &targets).unwrap();
+    Arc::new(Graph::cut(links, Cut { span_max: 8, crossing_max: 0 }))
 }
 
 /// A web on this graph in which hosts have all drawn traits.
