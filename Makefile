@@ -8,7 +8,7 @@ PREFIX ?= /usr/local
 STED = $(or $(CARGO_TARGET_DIR),target)/release/sted
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build crawl compare profile study cache-study frontier-study test sim crash orders operate kill props fresh fuzz check check-crawler msrv deny conformance
+.PHONY: help deps build crawl compare profile figure-5b study cache-study frontier-study test sim crash orders operate kill props fresh fuzz check check-crawler msrv deny conformance
 .PHONY: bench bench-peers stations count map golden doc install dist clean ci
 
 help: ## list the targets
@@ -29,6 +29,9 @@ compare: build ## compare policies as CONF=conf/compare-2003.toml describes; wri
 
 profile: build ## find the number of connections at which a core saturates, as CONF=conf/profile-lab.toml describes
 	$(STED) profile $(CONF)
+
+figure-5b: build ## measure the core's time in user mode, in the kernel and idle, by connections; write a report to bench/runs
+	bench/figure-5b
 
 test: deps ## run every test
 	$(CARGO) test --locked

@@ -4,7 +4,7 @@ use super::contract::StopReason;
 use super::counts::Counts;
 use super::ledger::Ledger;
 use super::{Engine, FatalError};
-use crate::frontier::Frontier;
+use crate::frontier::{Frontier, ServerId};
 use crate::ground::stats::Meter;
 use crate::ground::time::{Instant, UnixTime};
 use crate::rating::Rating;
@@ -45,6 +45,15 @@ impl Engine {
     /// kept open between two visits.
     pub fn connections(&self) -> (usize, usize) {
         (self.wire.conns().busy(), self.wire.conns().parked())
+    }
+
+    /// Returns how many requests each server accepts on one connection, of those whose connections
+    /// have shown it. Looks at every server.
+    pub fn requests_accepted(&self) -> impl Iterator<Item = u32> + '_ {
+        let learnt =
+            (0..self.sites.len()).map(|id| &self.sites.get(ServerId::from_index(id)).learnt);
+        let known = learnt.filter(|learnt| learnt.knows_allowance());
+        known.map(|learnt| learnt.allowance(&self.settings.pipeline))
     }
 
     /// Returns the number of bytes that replies in memory and receive buffers take.

@@ -1,13 +1,14 @@
 //! The figures of a profile over the number of open connections: throughput, CPU time, stages of
-//! the loop, lag. The first two are figure 5 of the 2003 paper, on this machine.
+//! the loop, lag. The first two are figure 5 of the 2003 paper, on this machine. What servers were
+//! found to accept on one connection is its figure 3.
 
-use super::step::Step;
+use super::step::{ACCEPTED, Step, best_known};
 use super::verdict::Verdict;
 use crate::ground::stats::Stage;
 use crate::study::report::bars::{Bars, Group};
 use crate::study::report::chart::{Chart, Mark, Series};
 use crate::study::report::html::Figure;
-use crate::study::report::number::Format;
+use crate::study::report::number::{Format, grouped};
 use crate::study::report::scale::Axis;
 
 /// A figure and the name of its file.
@@ -28,12 +29,31 @@ impl Drawn {
 
 /// Draws all figures of a profile.
 pub(super) fn all(steps: &[Step], verdict: &Verdict) -> Vec<Drawn> {
-    vec![
+    let mut drawn = vec![
         Drawn { file: "throughput", figure: Figure::Chart(throughput(steps, verdict)) },
         Drawn { file: "core", figure: Figure::Bars(core(steps)) },
         Drawn { file: "stages", figure: Figure::Bars(stages(steps)) },
         Drawn { file: "lag", figure: Figure::Chart(lag(steps)) },
-    ]
+    ];
+    let limits = best_known(steps).map(|(step, all)| Figure::Bars(limits(step, all)));
+    drawn.extend(limits.map(|figure| Drawn { file: "limits", figure }));
+    drawn
+}
+
+/// Draws how many requests servers accept on one connection: `all` servers have shown it.
+fn limits(step: &Step, all: u64) -> Bars {
+    let group = |((_, name), count): (&(u32, &str), &u64)| Group {
+        label: (*name).to_owned(),
+        amounts: vec![*count as f64 / all as f64],
+    };
+    Bars {
+        title: "Requests accepted per connection".to_owned(),
+        subtitle: format!("Of the {} servers that have shown it", grouped(all as f64, 0)),
+        x_label: "requests on one connection".to_owned(),
+        y: Axis::linear("share of servers", Format::Share),
+        parts: vec!["servers".to_owned()],
+        groups: ACCEPTED.iter().zip(&step.accepted).map(group).collect(),
+    }
 }
 
 fn throughput(steps: &[Step], verdict: &Verdict) -> Chart {

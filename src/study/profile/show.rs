@@ -1,6 +1,6 @@
 //! The steps of a profile as tables: for a terminal, and for a spreadsheet.
 
-use super::step::Step;
+use super::step::{ACCEPTED, Step};
 use super::verdict::Verdict;
 use crate::ground::stats::Stage;
 use crate::study::report::number::{grouped, percent};
@@ -82,7 +82,7 @@ pub(super) fn summary(steps: &[Step]) -> Table {
             Cell::number(step.page_us(), 1),
             Cell::number(step.lag_us.quantile(0.99) as f64 / 1e3, 2),
             Cell::number(step.found(), 2),
-            Cell::number(step.lost as f64, 0),
+            Cell::number(step.failed.lost as f64, 0),
         ];
         if has_lab {
             row.push(step.lab().map_or(Cell::Missing, |share| Cell::number(share * 100.0, 0)));
@@ -122,7 +122,8 @@ pub(super) fn stages(step: &Step) -> Table {
     Table { caption: String::new(), header, rows: rows.collect() }
 }
 
-/// Returns a table of all figures, one row per step.
+/// Returns a table of all figures, one row per step. A column of servers counts those that accept
+/// so many requests on one connection, or more, but fewer than the next column says.
 pub(super) fn whole(steps: &[Step]) -> Table {
     let names = [
         "connections",
@@ -151,7 +152,8 @@ pub(super) fn whole(steps: &[Step]) -> Table {
         let name = stage.name();
         [format!("{name}_cpu_ns"), format!("{name}_calls"), format!("{name}_bytes")]
     });
-    let header = names.iter().map(|name| (*name).to_owned()).chain(stages);
+    let accepted = ACCEPTED.iter().map(|(least, _)| format!("servers_accepting_{least}"));
+    let header = names.iter().map(|name| (*name).to_owned()).chain(stages).chain(accepted);
     let header = header.map(|name| Column::number(&name, "")).collect();
     let rows = steps.iter().map(|step| {
         let usage = &step.usage;
@@ -163,8 +165,8 @@ pub(super) fn whole(steps: &[Step]) -> Table {
             step.bytes as f64,
             step.urls_new as f64,
             step.opened as f64,
-            step.lost as f64,
-            step.timed_out as f64,
+            step.failed.lost as f64,
+            step.failed.timed_out as f64,
             usage.looping.user_us as f64,
             usage.looping.system_us as f64,
             usage.jobs_us as f64,
@@ -182,6 +184,7 @@ pub(super) fn whole(steps: &[Step]) -> Table {
             let usage = usage.of(stage);
             row.extend([usage.cpu_ns as f64, usage.calls as f64, usage.bytes as f64]);
         }
+        row.extend(step.accepted.map(|servers| servers as f64));
         row.into_iter().map(|value| Cell::number(value, 3)).collect()
     });
     Table { caption: String::new(), header, rows: rows.collect() }

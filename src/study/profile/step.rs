@@ -31,10 +31,8 @@ pub(super) struct Step {
     pub(super) urls_new: u64,
     /// The number of connections that the crawl began to open.
     pub(super) opened: u64,
-    /// The number of requests without a complete reply, including those that timed out.
-    pub(super) lost: u64,
-    /// The number of requests without a complete reply because a time limit had passed.
-    pub(super) timed_out: u64,
+    /// The requests without a complete reply.
+    pub(super) failed: Failed,
     /// The CPU time used by the crawl, and the wall time.
     pub(super) usage: Usage,
     /// The CPU time in microseconds of the lab, which serves the synthetic web; `None` if no lab
@@ -44,6 +42,47 @@ pub(super) struct Step {
     pub(super) lag_us: Histogram,
     /// Whether the crawl ended early because nothing was left to fetch.
     pub(super) ran_dry: bool,
+    /// For each of [`ACCEPTED`], the number of servers that accept so many requests on one
+    /// connection, of those that have shown it by the end of the crawl.
+    pub(super) accepted: [u64; ACCEPTED.len()],
+}
+
+/// The requests of a step without a complete reply.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Failed {
+    /// The number of all of them.
+    pub(super) lost: u64,
+    /// The number of those whose time limit had passed.
+    pub(super) timed_out: u64,
+}
+
+/// Classes of numbers of requests that a server accepts on one connection: the least of the class,
+/// and its name. 1 is HTTP/1.0, 100 what most servers of 2003 were set to.
+pub(super) const ACCEPTED: [(u32, &str); 7] = [
+    (1, "1"),
+    (2, "2 to 9"),
+    (10, "10 to 49"),
+    (50, "50 to 99"),
+    (100, "100"),
+    (101, "101 to 999"),
+    (1_000, "1,000 or more"),
+];
+
+/// Returns the step in which most servers have shown how many requests they accept on one
+/// connection, and their number; `None` if no server has.
+pub(super) fn best_known(steps: &[Step]) -> Option<(&Step, u64)> {
+    let known = steps.iter().map(|step| (step, step.accepted.iter().sum()));
+    known.max_by_key(|(_, servers)| *servers).filter(|(_, servers)| *servers > 0)
+}
+
+/// Counts the servers of each of [`ACCEPTED`] by how many requests they accept.
+pub(super) fn classes_of(accepted: impl Iterator<Item = u32>) -> [u64; ACCEPTED.len()] {
+    let mut counts = [0; ACCEPTED.len()];
+    for requests in accepted {
+        let above = ACCEPTED.partition_point(|(least, _)| *least <= requests);
+        counts[above.saturating_sub(1)] += 1;
+    }
+    counts
 }
 
 impl Step {
@@ -165,12 +204,15 @@ impl Reading {
             bytes: self.bytes - earlier.bytes,
             urls_new: self.urls_new - earlier.urls_new,
             opened: self.opened - earlier.opened,
-            lost: self.lost - earlier.lost,
-            timed_out: self.timed_out - earlier.timed_out,
+            failed: Failed {
+                lost: self.lost - earlier.lost,
+                timed_out: self.timed_out - earlier.timed_out,
+            },
             usage: self.usage.since(&earlier.usage),
             lab_us: self.lab_us.zip(earlier.lab_us).map(|(now, then)| now.saturating_sub(then)),
             lag_us: self.lag_us.since(&earlier.lag_us),
             ran_dry,
+            accepted: Default::default(),
         }
     }
 }
@@ -234,7 +276,8 @@ pub(super) fn run(
             "stopped by a signal: no results were written",
         ));
     }
-    watch.step(conf.connections.open_max)
+    let step = watch.step(conf.connections.open_max)?;
+    Ok(Step { accepted: classes_of(engine.requests_accepted()), ..step })
 }
 
 /// Watches a crawl: takes the totals at the end of the warm-up and at the end of the step, and then

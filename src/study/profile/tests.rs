@@ -71,7 +71,7 @@ fn the_knee_and_the_full_core_are_found() {
 fn what_makes_numbers_unsure_is_said() {
     let mut all = steps(&[(1, 100, 0.5), (2, 200, 0.9)]);
     all[0].ran_dry = true;
-    all[1].lost = 3;
+    all[1].failed.lost = 3;
     // Metered for twice the thread's CPU time: another process had the core.
     all[1].usage.stages[Stage::Links as usize].wall_ns *= 2;
     let words = Verdict::of(&all).words.join(" ");
@@ -136,6 +136,37 @@ fn no_share_is_above_the_whole() {
     };
     let sum: f64 = core.groups[0].amounts.iter().sum();
     assert!((sum - 1.0).abs() < 1e-5, "user, system, idle and taken are all time: {core:?}");
+}
+
+/// Figure 3 of the 2003 paper: a quarter of the servers accept one request, two thirds a hundred.
+#[test]
+fn limits_of_servers_are_drawn_by_class() {
+    let accepted = [(24, 1), (4, 9), (3, 10), (2, 49), (1, 99), (66, 100), (3, 101), (1, 70_000)];
+    let all = accepted.iter().flat_map(|&(servers, requests)| vec![requests; servers]);
+    let mut steps = steps(&[(1, 100, 0.5), (2, 200, 0.9)]);
+    let none = figures::all(&steps, &Verdict::of(&steps));
+    assert!(none.iter().all(|drawn| drawn.file != "limits"), "no server has shown its limit");
+    steps[0].accepted = step::classes_of(all);
+    assert_eq!(steps[0].accepted, [24, 4, 5, 1, 66, 3, 1]);
+    let verdict = Verdict::of(&steps);
+    let words = verdict.words.join(" ");
+    let says =
+        "of the 104 servers that have shown their limit: 23.1% accept 1, 3.8% accept 2 to 9,";
+    assert!(words.contains(says) && words.contains("63.5% accept 100,"), "{words}");
+    let figures = figures::all(&steps, &verdict);
+    let Some(Drawn { file: "limits", figure: Figure::Bars(bars) }) = figures.last() else {
+        panic!("bars")
+    };
+    let shares: Vec<f64> = bars.groups.iter().map(|group| group.amounts[0] * 104.0).collect();
+    assert!(
+        shares
+            .iter()
+            .zip(steps[0].accepted)
+            .all(|(got, servers)| (got - servers as f64).abs() < 1e-9),
+        "{shares:?}"
+    );
+    let csv = show::whole(&steps).csv();
+    assert!(csv.lines().nth(1).is_some_and(|row| row.ends_with(",24,4,5,1,66,3,1")), "{csv}");
 }
 
 /// A figure in which every stage has its bar.

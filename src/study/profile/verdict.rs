@@ -1,7 +1,7 @@
 //! The verdict on the steps of a profile: where more connections bring no more pages, whether the
 //! core is saturated there, and what its time is spent on.
 
-use super::step::Step;
+use super::step::{ACCEPTED, Step, best_known};
 use crate::ground::stats::Stage;
 use crate::study::report::number::{grouped, percent};
 
@@ -37,6 +37,7 @@ impl Verdict {
         words.extend(of_lab(steps));
         words.extend(unequal(&steps[knee..]));
         words.extend(of_repeats(steps));
+        words.extend(of_limits(steps));
         words.extend(of_doubt(steps));
         Self { knee, full, words }
     }
@@ -184,6 +185,20 @@ fn of_repeats(steps: &[Step]) -> Option<String> {
     ))
 }
 
+/// Says how many requests servers accept on one connection; `None` if no server has shown it.
+fn of_limits(steps: &[Step]) -> Option<String> {
+    let (best, all) = best_known(steps)?;
+    let all = all as f64;
+    let classes = ACCEPTED.iter().zip(best.accepted).filter(|(_, servers)| *servers > 0);
+    let classes = classes
+        .map(|((_, name), servers)| format!("{} accept {name}", percent(servers as f64 / all, 1)));
+    Some(format!(
+        "Requests on one connection, of the {} servers that have shown their limit: {}.",
+        grouped(all, 0),
+        classes.collect::<Vec<_>>().join(", ")
+    ))
+}
+
 fn of_lag(steps: &[Step]) -> Option<String> {
     let worst = steps.iter().max_by_key(|step| step.lag_us.quantile(0.99))?;
     Some(format!(
@@ -216,9 +231,9 @@ fn of_doubt(steps: &[Step]) -> Vec<String> {
             percent(most, 0)
         ));
     }
-    let lost = count(&|step| step.lost > 0);
+    let lost = count(&|step| step.failed.lost > 0);
     if lost > 0 {
-        let requests: u64 = steps.iter().map(|step| step.lost).sum();
+        let requests: u64 = steps.iter().map(|step| step.failed.lost).sum();
         doubts.push(format!("{} requests got no reply.", grouped(requests as f64, 0)));
     }
     doubts
