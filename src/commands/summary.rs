@@ -243,15 +243,16 @@ impl Summary {
         );
         let seen = &self.seen;
         if seen.on_disk > 0 {
-            let hits = seen.hits as f64 / seen.checks.max(1) as f64;
+            let hits = seen.cache_hits_of_run as f64 / seen.cache_lookups_of_run.max(1) as f64;
             line(
                 "seen test",
                 format!(
-                    "{} URLs known, {} on disk; the cache answered {:.0}% of {} checks; {} merges",
+                    "{} URLs known, {} on disk; the cache answered {:.1}% of the {} checks since \
+                     memory is full; {} merges",
                     HumanCount(seen.known),
                     HumanCount(seen.on_disk),
                     hits * 100.0,
-                    HumanCount(seen.checks),
+                    HumanCount(seen.cache_lookups_of_run),
                     seen.merges
                 ),
             );

@@ -169,6 +169,10 @@ pub struct Totals {
     pub checks: u64,
     /// The number of offered URLs that the cache found to be duplicates.
     pub hits: u64,
+    /// The number of look-ups in the cache in this run: there are none before memory is full.
+    pub cache_lookups_of_run: u64,
+    /// The number of them that found a duplicate.
+    pub cache_hits_of_run: u64,
     /// The number of URLs dropped because a cap was reached.
     pub dropped: u64,
     /// The number of buckets merged.
@@ -472,8 +476,10 @@ impl Seen {
 
     /// Adds an offered URL to the batch, unless its key is in the cache.
     fn defer(&mut self, key: u64, write: impl FnOnce(&mut Vec<u8>)) {
+        self.totals.cache_lookups_of_run += u64::from(self.cache.is_some());
         if self.cache.as_mut().is_some_and(|cache| cache.touch(key)) {
             self.totals.hits += 1;
+            self.totals.cache_hits_of_run += 1;
             return;
         }
         let crawl = self.settings.crawl.expect("only a crawl that is kept defers");

@@ -458,6 +458,30 @@ fn it_is_overloaded_before_memory_runs_out() {
     assert!(matches!(seen.known, Known::Disk(_)) && seen.totals().merges > 60);
 }
 
+/// Law: what memory answers is no look-up of the cache; what comes after is one, and a hit if it is
+/// a duplicate that the cache still has.
+#[test]
+fn look_ups_of_the_cache_begin_when_memory_is_full() {
+    let settings = Settings {
+        memory_bytes: 1 << 20,
+        cache_entries_log2: 4,
+        crawl: Some(CRAWL),
+        ..Settings::default()
+    };
+    let (mut seen, mut random) = (Seen::new(settings), Random(6));
+    let mut looked_up = || {
+        let word = random.word();
+        (0..3).for_each(|_| seen.offer(Fingerprint(word), b""));
+        while seen.fresh().is_some() {}
+        let totals = seen.totals();
+        assert_eq!(totals.hits, totals.cache_hits_of_run);
+        (totals.cache_lookups_of_run, totals.cache_hits_of_run)
+    };
+    let first = (0..200_000).map(|_| looked_up()).find(|(lookups, _)| *lookups > 0);
+    assert_eq!(first, Some((3, 2)), "the first that didn't fit, and twice again");
+    assert_eq!(looked_up(), (6, 4));
+}
+
 /// Law: a crawl that resumes with less memory than it had converts its table to buckets at once.
 #[test]
 fn a_table_that_is_too_large_after_a_restore_moves() {
