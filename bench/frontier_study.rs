@@ -122,7 +122,7 @@ pub(super) fn run(folder: &Path, asked: &Asked) -> Vec<String> {
     };
     let runs = all_runs(asked, |so_far| put("runs.csv", &runs_table(so_far).csv()));
     let sizes: Vec<(Policy, Vec<Size<'_>>)> =
-        Policy::ALL.into_iter().map(|policy| (policy, of_policy(policy, &runs, asked))).collect();
+        Policy::PAPER.into_iter().map(|policy| (policy, of_policy(policy, &runs, asked))).collect();
     let figures = [("cost", cost(&sizes)), ("growth", growth(&sizes)), ("memory", memory(&sizes))];
     for (name, chart) in &figures {
         put(&format!("{name}.svg"), &chart.svg());
@@ -196,7 +196,7 @@ fn in_order(asked: &Asked) -> VecDeque<(Policy, u64)> {
         let repeats = (REPEAT_URLS / urls).clamp(1, REPEATS_MAX);
         for repeat in 0..repeats {
             let at = (2 * repeat + 1) as f64 / (2 * repeats) as f64;
-            order.extend(Policy::ALL.map(|policy| (at, policy, *urls)));
+            order.extend(Policy::PAPER.map(|policy| (at, policy, *urls)));
         }
     }
     order.sort_by(|one, other| one.0.total_cmp(&other.0));

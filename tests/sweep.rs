@@ -472,7 +472,7 @@ fn crawl(draw: &mut Random, seed: u64, web: &sted::study::web::Settings) -> (Set
     // A page whose body is truncated twice must not be given up: pages behind it might never be
     // found.
     engine.retries.short_retries_max = u8::MAX;
-    engine.frontier.scheduler.schedule.policy = draw.pick(&Policy::ALL);
+    engine.frontier.scheduler.schedule.policy = draw.pick(&Policy::PAPER);
     let sources = [Source::Uniform, Source::Zipf, Source::Inlinks, Source::Opic];
     engine.rating.source = draw.pick(&sources);
     engine.rating.site = draw.pick(&[Site::Server, Site::Domain]);

@@ -541,6 +541,12 @@ fn capability_agrees_with_the_naive_model() {
     agrees_with_the_naive_model(Policy::Capability);
 }
 
+#[test]
+fn law_the_baselines_agree_with_the_naive_model() {
+    agrees_with_the_naive_model(Policy::Random);
+    agrees_with_the_naive_model(Policy::LargestSiteFirst);
+}
+
 /// The model notices each fault, in a few histories at most.
 #[test]
 fn faults_are_noticed() {

@@ -17,6 +17,8 @@ section! {
         /// both. "performance": the server with most pages per unit of time first, its URLs first
         /// in, first out. "quality": the server of the best URL first, its URLs by quality.
         /// "capability": the server with most quality per unit of time first, its URLs by quality.
+        /// "random": a server drawn by lot. "largest-site-first": the server with most URLs
+        /// waiting; the URLs of both first in, first out.
         ///
         /// "quality" and "capability" need a source in [quality]; without one all URLs are equal.
         /// Only "bfs" treats all servers equally: the others fetch slow servers and poor pages
@@ -251,7 +253,7 @@ section! {
 }
 
 /// The policies by name.
-pub(super) fn policies() -> [(&'static str, Policy); 4] {
+pub(super) fn policies() -> [(&'static str, Policy); 6] {
     Policy::ALL.map(|policy| (policy.name(), policy))
 }
 

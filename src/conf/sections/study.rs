@@ -126,8 +126,9 @@ section! {
         /// their jobs in runs/ below it; sted refuses to start if that exists.
         directory: PathBuf = "jobs/compare".into(), path(), [];
 
-        /// Policies to compare, in the order of tables and legends.
-        policies: Vec<Policy> = Policy::ALL.into(), choices(&policies()), [];
+        /// Policies to compare, in the order of tables and legends. "random" and
+        /// "largest-site-first" are baselines.
+        policies: Vec<Policy> = Policy::PAPER.into(), choices(&policies()), [];
 
         /// Where the crawls run: "simulation" in virtual time, "sockets" against the lab over
         /// loopback in real time.

@@ -8,7 +8,7 @@
 //! visit. An *alarm* wakes a group when its clock is over.
 //! Cost: it reads all servers and groups; a crawl never calls it.
 
-use super::policy::Policy;
+use super::policy::{Policy, lot};
 use super::server::Standing;
 use super::{Burst, Scheduler, ServerId};
 use std::cmp::Reverse;
@@ -90,6 +90,9 @@ impl Scheduler {
             Policy::Performance => (pages as u128, slot.max(1)),
             Policy::Quality => (quality(1), 1),
             Policy::Capability => (quality(pages), slot.max(1)),
+            // The lowest lot goes first.
+            Policy::Random => (u128::from(!lot((id, server.visits)).get()), 1),
+            Policy::LargestSiteFirst => (queue.urls as u128, 1),
         }
     }
 }

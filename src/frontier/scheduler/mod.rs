@@ -198,7 +198,7 @@ impl Scheduler {
     pub fn set_waiting(&mut self, id: ServerId, waiting: Waiting, now: Instant) {
         let pace = self.pace(id);
         let server = &mut self.servers[id.index()];
-        let rank = server.rank_of(waiting, pace, &self.settings.schedule);
+        let rank = server.rank_of(id, waiting, pace, &self.settings.schedule);
         match server.standing {
             Standing::Visited | Standing::Unbound | Standing::Open | Standing::Retired(_) => {}
             Standing::Idle => {
@@ -306,7 +306,7 @@ impl Scheduler {
         self.release(id, None, now);
         let server = self.server(id);
         if waiting.urls > 0 && server.due <= now && server.arrival > 0 {
-            let rank = server.rank_of(waiting, self.pace(id), &self.settings.schedule);
+            let rank = server.rank_of(id, waiting, self.pace(id), &self.settings.schedule);
             self.line_up(id, rank);
         } else {
             self.settle(id, waiting, now);

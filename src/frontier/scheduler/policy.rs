@@ -1,4 +1,4 @@
-//! The four policies: how ready servers are ranked, and in which order the URLs of each are taken.
+//! The policies: how ready servers are ranked, and in which order the URLs of each are taken.
 //!
 //! | policy | rank of a server | order of its URLs |
 //! |---|---|---|
@@ -6,6 +6,11 @@
 //! | performance | R = P / T | first in, first out |
 //! | quality | best Q(u) in its queue | by Q |
 //! | capability | C = (sum of Q over its best P URLs) / T | by Q |
+//! | random | by lot, drawn for each visit | first in, first out |
+//! | largest-site-first | URLs waiting | first in, first out |
+//!
+//! The last two are what others are measured against: a policy that is no better than `random` has
+//! chosen nothing.
 //!
 //! P = min(burst, requests the server allows on a connection, queue length) is the number of pages
 //! of the server's next visit. T = (0 if parked, else 2 x connection time) + P x response time / p
@@ -20,9 +25,12 @@
 //! Cost: one division to compute a rank; one comparison of integers to compare two.
 //!
 //! Source: Cao, Jiang, Singh: Scheduling Web Crawl for Better Performance and Quality, Princeton
-//! TR-682-03, sections 3 and 4.
+//! TR-682-03, sections 3 and 4. Largest-site-first: Baeza-Yates, Castillo, Marin, Rodriguez:
+//! Crawling a country, WWW 2005.
 
+use super::ServerId;
 use super::visit::{Burst, Visit};
+use crate::ground::random::mix;
 use std::num::NonZeroU64;
 use std::time::Duration;
 
@@ -38,11 +46,25 @@ pub enum Policy {
     Quality,
     /// The server that gives the most quality per unit of time goes first.
     Capability,
+    /// A server drawn by lot goes first.
+    Random,
+    /// The server with the most URLs waiting goes first.
+    LargestSiteFirst,
 }
 
 impl Policy {
     /// All policies, in the order in which tables and charts compare them.
-    pub const ALL: [Self; 4] = [Self::Bfs, Self::Performance, Self::Quality, Self::Capability];
+    pub const ALL: [Self; 6] = [
+        Self::Bfs,
+        Self::Performance,
+        Self::Quality,
+        Self::Capability,
+        Self::Random,
+        Self::LargestSiteFirst,
+    ];
+
+    /// The four policies of the paper.
+    pub const PAPER: [Self; 4] = [Self::Bfs, Self::Performance, Self::Quality, Self::Capability];
 
     /// Returns the name of the policy in the configuration, in tables and on charts.
     pub fn name(self) -> &'static str {
@@ -51,6 +73,8 @@ impl Policy {
             Self::Performance => "performance",
             Self::Quality => "quality",
             Self::Capability => "capability",
+            Self::Random => "random",
+            Self::LargestSiteFirst => "largest-site-first",
         }
     }
 
@@ -124,6 +148,13 @@ pub(super) fn fraction(gain: u64, cost_us: u64) -> NonZeroU64 {
     NonZeroU64::new(!fraction.to_bits()).unwrap_or(NonZeroU64::MIN)
 }
 
+/// Returns the lot of a server's next visit: the same whenever it is computed, so that a server
+/// keeps its place while it waits.
+pub(in crate::frontier) fn lot((server, visits): (ServerId, u32)) -> NonZeroU64 {
+    let drawn = mix(mix(u64::from(server.0)) ^ u64::from(visits));
+    NonZeroU64::new(drawn).unwrap_or(NonZeroU64::MIN)
+}
+
 /// Estimates of how a server answers. Times are in microseconds; a time of 0 means that it has not
 /// been measured.
 ///
@@ -175,12 +206,14 @@ impl Estimates {
     }
 
     /// Returns the fraction of the rank that the server has if its queue is in the state `waiting`;
-    /// `None` if the next URL is not in memory.
+    /// `None` if the next URL is not in memory. `visit` is the server's number and how many visits
+    /// it has had: what a lot is drawn for.
     pub(super) fn rank(
         &self,
         waiting: Waiting,
         burst: Burst,
         settings: &Settings,
+        visit: (ServerId, u32),
     ) -> Option<NonZeroU64> {
         if waiting.urls == 0 || !waiting.at_hand {
             return None;
@@ -191,6 +224,8 @@ impl Estimates {
             Policy::Performance => fraction(pages, self.slot_us(pages, settings)),
             Policy::Quality => fraction(waiting.best_sum, 1),
             Policy::Capability => fraction(waiting.best_sum, self.slot_us(pages, settings)),
+            Policy::Random => lot(visit),
+            Policy::LargestSiteFirst => fraction(waiting.urls.into(), 1),
         })
     }
 
@@ -263,16 +298,30 @@ mod tests {
             (Policy::Quality, false, 3_000_000, 1),
             (Policy::Capability, false, 3_000_000, 2 * 50_000 + 4 * 120_000 * 10 / 12),
             (Policy::Capability, true, 3_000_000, 4 * 120_000 * 10 / 12),
+            (Policy::LargestSiteFirst, false, 4, 1),
         ] {
             let settings = Settings { policy, ..Settings::default() };
             let mut estimates = Estimates { is_parked, ..Estimates::default() };
             estimates.observe(&visit, &settings);
-            let rank = estimates.rank(waiting, Burst::Server, &settings);
-            assert_eq!(rank, Some(fraction(gain, cost)), "{policy:?}, parked: {is_parked}");
+            let rank =
+                |waiting| estimates.rank(waiting, Burst::Server, &settings, (ServerId(3), 2));
+            let own = rank(waiting);
+            assert_eq!(own, Some(fraction(gain, cost)), "{policy:?}, parked: {is_parked}");
             for nothing in [Waiting { urls: 0, ..waiting }, Waiting { at_hand: false, ..waiting }] {
-                assert_eq!(estimates.rank(nothing, Burst::Server, &settings), None);
+                assert_eq!(rank(nothing), None);
             }
         }
+    }
+
+    /// Law: each visit has a lot of its own, and every server is as likely to go first.
+    #[test]
+    fn lots_are_even() {
+        let mut firsts = [0_u32; 8];
+        for visits in 0..8_000 {
+            let of = |server: &usize| lot((ServerId::from_index(*server), visits));
+            firsts[(0..8).min_by_key(of).expect("eight")] += 1;
+        }
+        assert!(firsts.iter().all(|count| (900..1_100).contains(count)), "{firsts:?}");
     }
 
     /// Law: the first measurement counts whole, later ones by a fifth.

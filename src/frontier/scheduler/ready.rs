@@ -65,7 +65,7 @@ impl Scheduler {
     pub(super) fn settle(&mut self, id: ServerId, waiting: Waiting, now: Instant) {
         let pace = self.pace(id);
         let server = &mut self.servers[id.index()];
-        server.rank = server.rank_of(waiting, pace, &self.settings.schedule);
+        server.rank = server.rank_of(id, waiting, pace, &self.settings.schedule);
         if waiting.urls > 0 {
             self.place(id, now);
         }

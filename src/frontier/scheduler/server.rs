@@ -7,6 +7,7 @@
 //! Cost: 64 bytes a server, which is one cache line of the processor. A server that is ready,
 //! snoozed or held back takes one entry of an ordered map more, about 35 bytes.
 
+use super::ServerId;
 use super::groups::GroupId;
 use super::policy::{self, Estimates, Rank, Waiting};
 use super::politeness::Pace;
@@ -109,15 +110,16 @@ impl Server {
         if self.delay > 0 { Burst::Requests(1) } else { pace.burst }
     }
 
-    /// Returns the fraction of the rank that the server has if its queue is in the state `waiting`;
-    /// `None` if the next URL is not in memory.
+    /// Returns the fraction of the rank that the server, whose number is `id`, has if its queue is
+    /// in the state `waiting`; `None` if the next URL is not in memory.
     pub(super) fn rank_of(
         &self,
+        id: ServerId,
         waiting: Waiting,
         pace: Pace,
         schedule: &policy::Settings,
     ) -> Option<NonZeroU64> {
-        self.estimates.rank(waiting, self.burst(pace), schedule)
+        self.estimates.rank(waiting, self.burst(pace), schedule, (id, self.visits))
     }
 
     /// Returns the rank of the server, which is its place in the ready queue or in the group that

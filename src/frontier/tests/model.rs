@@ -381,6 +381,8 @@ impl Model {
             // The next one is the best one; robots.txt has no quality of its own.
             Policy::Quality => (quality(1).sum::<u64>(), 1),
             Policy::Capability => (quality(pages.min(known.counted)).sum::<u64>(), slot),
+            Policy::Random => (!policy::lot((ServerId::from_index(server), known.visits)).get(), 1),
+            Policy::LargestSiteFirst => (known.queue.len() as u64, 1),
         };
         (u128::from(gain), u128::from(cost))
     }

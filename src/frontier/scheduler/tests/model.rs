@@ -339,6 +339,8 @@ impl Model {
             Policy::Performance => (pages, slot),
             Policy::Quality => (quality(1), 1),
             Policy::Capability => (quality(pages), slot),
+            Policy::Random => (!policy::lot((ServerId::from_index(server), known.visits)).get(), 1),
+            Policy::LargestSiteFirst => (known.queue.len() as u64, 1),
         };
         (u128::from(gain), u128::from(cost))
     }
