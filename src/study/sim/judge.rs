@@ -300,6 +300,7 @@ impl Judge {
         self.hops.restart();
         self.process.killed = (end == End::Killed).then_some(at);
         self.hosts.values_mut().for_each(|watched| watched.attempted = None);
+        self.orders.restart(end == End::Stopped, archive.map(|(_, after)| after));
         if end != End::Stopped {
             self.asked.clear();
             self.pages.restart(archive.map(|(_, after)| after));
@@ -329,16 +330,11 @@ impl Judge {
     /// Checks, after the end of a process, that each answered page has a capture in the archive,
     /// and no page too many.
     pub fn check_archive(&mut self, at: Instant, captures: &Captures) {
-        // A reply that came while the disk was full and that isn't archived was lost: it must be
-        // requested again.
         let orders = &self.orders;
         let most = |place: &Place| self.hops.captures_max(*place) + orders.captures_more(*place);
-        let archived = self.doubtful.drain().filter(|place| captures.contains_key(place));
-        // A seed that a revival tries again may still wait for its turn.
-        let (waiting, kept): (Vec<Place>, Vec<Place>) = archived
-            .partition(|place| orders.captures_more(*place) > 0 && captures[place] < most(place));
-        self.answered.extend(kept);
-        self.doubtful.extend(waiting);
+        // A reply that came while the disk was full and that isn't archived was lost: it must be
+        // requested again.
+        self.answered.extend(self.doubtful.drain().filter(|place| captures.contains_key(place)));
         let twice = captures.iter().filter(|(place, count)| **count > most(place));
         if let Some((place, count)) = twice.min() {
             self.report("records", at, format!("{count} captures of {place:?}"));
@@ -435,7 +431,8 @@ impl Judge {
         if self.laws.robots && self.forbidden.contains(&place) {
             self.report("robots", at, format!("{named} is closed"));
         }
-        if self.answered.contains(&place) && !self.hops.is_due(place) {
+        let is_over = self.answered.contains(&place) && !self.orders.is_reopened(place);
+        if is_over && !self.hops.is_due(place) {
             self.report("once", at, format!("{named} had been answered"));
         }
         let asked = self.asked.entry(place).or_default();
@@ -537,7 +534,12 @@ impl Judge {
         let is_plea = matches!(status, 408 | 425 | 429 | 502 | 503 | 504);
         let muddles = self.traits.get(host as usize).is_some_and(|traits| traits.muddles);
         if whole && !is_plea && !compares {
-            let doubts = self.is_full || is_deep && muddles && !self.answered.contains(&place);
+            let is_known = self.answered.contains(&place);
+            let is_open = !is_known || self.orders.is_reopened(place);
+            let doubts = self.is_full || is_deep && muddles && is_open;
+            if !doubts {
+                self.orders.retried(place, is_known);
+            }
             let known = if doubts { &mut self.doubtful } else { &mut self.answered };
             match known.insert(place) {
                 true if doubts => self.pages.doubt(place, status),

@@ -175,7 +175,7 @@ impl Judge {
     pub(super) fn may_repeat(&mut self, answered: Vec<Place>, so: bool) {
         for place in answered.into_iter().filter(|_| so) {
             self.is_no_try(place);
-            if self.answered.remove(&place) {
+            if !self.orders.retry_lost(place) && self.answered.remove(&place) {
                 self.doubtful.insert(place);
                 self.hops.doubted(place);
                 self.doubt_page(place);

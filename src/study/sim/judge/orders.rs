@@ -4,7 +4,7 @@
 //! command that was given just before a crash may have been lost with it, so its target is no
 //! longer judged.
 
-use super::{Instant, Judge};
+use super::{Captures, Instant, Judge};
 use crate::engine::contract::{Command, Target};
 use crate::ground::map::{Map, Set};
 use crate::study::web::{Place, Web};
@@ -24,6 +24,11 @@ pub(super) struct Orders {
     failed: Set<Place>,
     /// How often each failed page may have been requested again.
     again: Map<Place, u32>,
+    /// Failed pages that may be requested once more, because of a revival.
+    reopened: Set<Place>,
+    /// Pages that were reopened and then answered in the current process, and whether an earlier
+    /// reply to each is sure to be kept.
+    retried: Map<Place, bool>,
 }
 
 /// A command in force.
@@ -63,6 +68,40 @@ impl Orders {
     /// Returns how many more captures of a page than usual may be in the archive.
     pub(super) fn captures_more(&self, place: Place) -> u32 {
         self.again.get(&place).copied().unwrap_or(0)
+    }
+
+    /// Whether a page that was answered may be requested once more, because of a revival.
+    pub(super) fn is_reopened(&self, place: Place) -> bool {
+        self.reopened.contains(&place)
+    }
+
+    /// Takes in that a page was answered, so that a revival before this no longer allows another
+    /// request for it. `was_kept`: an earlier reply is sure to be kept.
+    pub(super) fn retried(&mut self, place: Place, was_kept: bool) {
+        if self.reopened.remove(&place) {
+            self.retried.insert(place, was_kept);
+        }
+    }
+
+    /// Takes in that the last reply for a page may not have been kept: if that reply answered the
+    /// request that a revival allows, another one is allowed. Returns whether an earlier reply is
+    /// sure to be kept.
+    pub(super) fn retry_lost(&mut self, place: Place) -> bool {
+        let retried = self.retried.remove(&place);
+        if retried.is_some() {
+            self.reopened.insert(place);
+        }
+        retried.unwrap_or(false)
+    }
+
+    /// Begins another process. If the previous one may have lost something, pages whose capture
+    /// after a revival is not in the archive are requested again.
+    pub(super) fn restart(&mut self, is_clean: bool, captures: Option<&Captures>) {
+        let retried = std::mem::take(&mut self.retried);
+        let count = |place: &Place| captures.and_then(|known| known.get(place)).copied().unwrap_or(0);
+        let is_lost = |place: &Place| count(place) < 1 + self.captures_more(*place);
+        let lost: Vec<Place> = retried.into_keys().filter(|it| !is_clean && is_lost(it)).collect();
+        self.reopened.extend(lost);
     }
 
     /// Returns whether a target includes a URL of a host.
@@ -143,10 +182,8 @@ impl Judge {
                 self.asked.clear();
                 for place in &orders.failed {
                     *orders.again.entry(*place).or_default() += 1;
-                    if self.answered.remove(place) {
-                        self.doubtful.insert(*place);
-                    }
                 }
+                orders.reopened.extend(&orders.failed);
             }
             _ => {}
         }
@@ -194,5 +231,78 @@ impl Judge {
         }
         self.orders.given = given;
         broken.into_iter().for_each(|how| self.report("orders", sent, how));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::contract::ConnId;
+    use crate::study::sim::Observation;
+    use crate::study::sim::judge::asking::tests::laws;
+    use crate::study::web::{Ports, Resource, Settings};
+
+    const FAILED: Place = Place { host: 0, resource: Resource::Page(1) };
+
+    fn judge() -> Judge {
+        let settings = Settings { hosts: 1, pages: 9, ..Settings::default() };
+        Judge::new(&Web::new(settings, Ports::default()), laws())
+    }
+
+    /// Observes a request for the page on a new connection, and a reply that says that it is gone.
+    fn ask(judge: &mut Judge, slot: u32) {
+        let (at, host, place) = (Instant::ZERO, FAILED.host, Some(FAILED));
+        let conn = ConnId { slot, generation: 0 };
+        judge.observe(at, &Observation::Connecting { conn, host });
+        let (path, authorization) = ("/".into(), "".into());
+        let seen = Observation::Request { conn, host, place, path, unanswered: 0, authorization };
+        judge.observe(at, &seen);
+        let (status, content, whole) = (404, 1, true);
+        judge.observe(at, &Observation::Reply { conn, host, place, status, content, whole });
+        judge.observe(at, &Observation::Closed { conn, host, by_crawler: true });
+    }
+
+    fn broken(judge: &Judge) -> Vec<&'static str> {
+        judge.broken.iter().map(|broken| broken.law).collect()
+    }
+
+    /// A page that a revival may request again must still be in the archive, for each of its
+    /// replies at most once.
+    #[test]
+    fn a_revival_waives_no_record() {
+        for (captures, laws) in [(0, &["records"][..]), (1, &[]), (2, &[]), (3, &["records"])] {
+            let mut judge = judge();
+            ask(&mut judge, 1);
+            judge.command(Instant::ZERO, 1, &Command::Revive);
+            let archive = (captures > 0).then_some((FAILED, captures));
+            judge.check_archive(Instant::ZERO, &archive.into_iter().collect());
+            assert_eq!(broken(&judge), laws, "{captures} captures");
+        }
+    }
+
+    #[test]
+    fn a_revival_allows_one_request() {
+        let mut judge = judge();
+        ask(&mut judge, 1);
+        judge.command(Instant::ZERO, 1, &Command::Revive);
+        ask(&mut judge, 2);
+        assert_eq!(broken(&judge), [""; 0]);
+        ask(&mut judge, 3);
+        assert_eq!(broken(&judge), ["once", "tries"]);
+    }
+
+    /// If the reply after a revival may be lost in a crash, the page may be requested again.
+    #[test]
+    fn a_crash_may_undo_a_retry() {
+        for (captures, laws) in [(1, &[][..]), (2, &["once"])] {
+            let mut judge = judge();
+            ask(&mut judge, 1);
+            judge.command(Instant::ZERO, 1, &Command::Revive);
+            ask(&mut judge, 2);
+            let archive: Captures = [(FAILED, captures)].into_iter().collect();
+            judge.restart(Instant::ZERO, super::super::End::Failed, Some((&archive, &archive)));
+            ask(&mut judge, 3);
+            assert_eq!(broken(&judge), laws, "{captures} captures");
+        }
     }
 }
