@@ -444,9 +444,9 @@ fn crawl(draw: &mut Random, seed: u64, web: &sted::study::web::Settings) -> (Set
         "[job]\nseeds = [\"http://h0000.test/\"]\n[identity]\ncontact = \"crawler@sted.dev\"\n\
          [scope]\nspan = \"host\"\ndomains = [\"test\"]\n\
          [politeness]\nburst = {}\ndelay = \"{delay_ms}ms\"\ndelay_factor = {factor}\n\
-         robots = {robots}\naddress_visits_max = {}\n\
+         robots = {robots}\naddress_visits_max = {address_visits_max}\n\
          address_delay = \"{address_delay_ms}ms\"\n\
-         domain_visits_max = {}\ndomain_delay = \"{domain_delay_ms}ms\"\n\
+         domain_visits_max = {domain_visits_max}\ndomain_delay = \"{domain_delay_ms}ms\"\n\
          [retries]\nretries_max = 60\nretry_wait = \"1s\"\nretry_factor = 2\n\
          retry_wait_max = \"60s\"\nserver_failures_max = 255\n\
          [connections]\nopen_max = {open_max}\nidle_timeout = \"{}s\"\n\
@@ -456,13 +456,11 @@ fn crawl(draw: &mut Random, seed: u64, web: &sted::study::web::Settings) -> (Set
          [store]\nformat = \"{}\"\n[memory]\nbuffers = \"{buffers_mib}MiB\"\n\
          [fetch]\nbody_bytes_max = \"1MiB\"\ndecoded_bytes_max = \"2MiB\"\n",
         burst.map_or("\"server\"".to_owned(), |burst: u32| burst.to_string()),
-        address_visits_max,
-        domain_visits_max,
         draw.pick(&[0, 5, 60]),
         depth_max > 1,
         if warc { "warc" } else { "none" },
     );
-    let (tables, conf) = sites::add_tables(seed, web, burst.is_some(), &text);
+    let (drawn, conf) = sites::add_tables(seed, web, burst.is_some(), &text);
     let mut engine = settings::engine(&conf, seed.to_le_bytes().repeat(2).try_into().expect("16"));
     let turn_bytes = draw.pick(&[4_000, 16 << 10, 1 << 20, 1 << 20]);
     engine.turn_bytes_max = turn_bytes;
@@ -488,7 +486,7 @@ fn crawl(draw: &mut Random, seed: u64, web: &sted::study::web::Settings) -> (Set
         probation: conf.pipeline.probation.into(),
         held_bytes_max: (buffers_mib << 20) + conf.fetch.body_bytes_max + (1 << 20),
         archive: warc,
-        complete: sites::complete(&tables),
+        complete: drawn.complete(),
         address_visits_max,
         domain_visits_max,
         address_delay: Duration::from_millis(address_delay_ms),
@@ -496,7 +494,9 @@ fn crawl(draw: &mut Random, seed: u64, web: &sted::study::web::Settings) -> (Set
         turn_units_max: turn_bytes + STEP_UNITS,
         // Two records of 64 KiB of head, 1 MiB of body and 4 MiB of framing, at 6 units a byte.
         turn_intake_max: turn_bytes + STEP_UNITS + 2 * 6 * ((64 << 10) + (5 << 20)),
-        sites: tables,
+        server_pages_max: drawn.server_pages_max,
+        domain_pages_max: drawn.domain_pages_max,
+        sites: drawn.tables,
     };
     (engine, laws)
 }

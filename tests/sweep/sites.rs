@@ -1,5 +1,5 @@
-//! Draws tables `[[site]]` for a simulated crawl, from a stream of their own: seeds that failed
-//! once stay the same.
+//! Draws tables `[[site]]` and limits on pages for a simulated crawl, each with a draw of its own:
+//! seeds that failed once stay the same.
 
 use super::{Plan, run_plan};
 use std::sync::Arc;
@@ -13,6 +13,10 @@ use sted::study::sim::judge::{Complete, SiteLaw};
 use sted::study::sim::settings::Faults;
 use sted::study::web::{Ports, Settings, Web};
 use sted::url::site::{Matcher, Sites};
+
+/// What a seed is mixed with to draw limits on pages: no seed that failed before these were added
+/// draws any.
+const LIMITS_DRAW: u64 = 0x7_0616_7650_0e08;
 
 /// Returns the tables of a third of the seeds: of some hosts, and of all hosts together. Without a
 /// pace of the crawl they set none.
@@ -67,20 +71,49 @@ fn table(law: &SiteLaw) -> String {
     text
 }
 
-/// Returns the tables of a seed, and the configuration `text` with these tables added.
-pub fn add_tables(seed: u64, web: &Settings, has_pace: bool, text: &str) -> (Vec<SiteLaw>, Conf) {
-    let tables = tables(seed, web, has_pace);
-    let whole = text.to_owned() + &tables.iter().map(table).collect::<String>();
-    let conf = Conf::parse(&whole, "plan").unwrap_or_else(|mistakes| panic!("{mistakes}"));
-    (tables, conf)
+/// What a seed draws beyond the crawl's own settings.
+pub struct Drawn {
+    pub tables: Vec<SiteLaw>,
+    pub server_pages_max: Option<usize>,
+    pub domain_pages_max: Option<usize>,
 }
 
-/// Returns when a crawl with these tables must have all pages: one that may drop some says so.
-pub fn complete(tables: &[SiteLaw]) -> Complete {
-    match tables.iter().any(|table| table.pages_max.is_some()) {
-        true => Complete::Unless,
-        false => Complete::Always,
+impl Drawn {
+    fn of(seed: u64, web: &Settings, has_pace: bool) -> Self {
+        let tables = tables(seed, web, has_pace);
+        let mut draw = Random(seed ^ LIMITS_DRAW);
+        let has_limits = draw.one_in(5);
+        let mut pick = |from: &[Option<usize>]| draw.pick(from).filter(|_| has_limits);
+        let server_pages_max = pick(&[None, Some(1), Some(6), Some(25)]);
+        let domain_pages_max = pick(&[None, Some(2), Some(15), Some(60)]);
+        Self { tables, server_pages_max, domain_pages_max }
     }
+
+    /// Returns the limits as they are written in a configuration.
+    fn limits(&self) -> String {
+        let line = |key: &str, most: Option<usize>| {
+            most.map_or(String::new(), |most| format!("{key} = {most}\n"))
+        };
+        let server = line("pages_per_server_max", self.server_pages_max);
+        let domain = line("pages_per_domain_max", self.domain_pages_max);
+        format!("[limits]\n{server}{domain}")
+    }
+
+    /// Returns when a crawl must have all pages: one with limits on pages may refuse some.
+    pub fn complete(&self) -> Complete {
+        let has_limit = self.server_pages_max.or(self.domain_pages_max).is_some()
+            || self.tables.iter().any(|table| table.pages_max.is_some());
+        if has_limit { Complete::WithinLimits } else { Complete::Always }
+    }
+}
+
+/// Returns what a seed draws, and the configuration `text` with it added.
+pub fn add_tables(seed: u64, web: &Settings, has_pace: bool, text: &str) -> (Drawn, Conf) {
+    let drawn = Drawn::of(seed, web, has_pace);
+    let tables: String = drawn.tables.iter().map(table).collect();
+    let whole = text.to_owned() + &drawn.limits() + &tables;
+    let conf = Conf::parse(&whole, "plan").unwrap_or_else(|mistakes| panic!("{mistakes}"));
+    (drawn, conf)
 }
 
 /// A crawl of few hosts, of which one has a longer delay, and another one a secret and a limit on
@@ -89,7 +122,7 @@ fn with_tables() -> Plan {
     let mut plan = Plan::of(1);
     let delay = Duration::from_millis(300);
     (plan.web.hosts, plan.web.seeds, plan.web.pages) = (6, 6, 90);
-    (plan.web.hosts_per_address, plan.web.muddled) = (1, 0.0);
+    (plan.web.hosts_per_address, plan.web.hosts_per_domain, plan.web.muddled) = (1, 3, 0.0);
     plan.web.hostile.clear();
     plan.world.faults = Faults::default();
     plan.world.outages.clear();
@@ -109,7 +142,8 @@ fn with_tables() -> Plan {
     plan.engine.sites.index = index;
     plan.engine.sites.fields = vec![vec![], vec![("Authorization".to_owned(), secret.clone())]];
     plan.engine.sites.pages_max = vec![None, Some(Some(3))];
-    (plan.laws.burst, plan.laws.delay, plan.laws.complete) = (Some(1), delay, Complete::Unless);
+    (plan.laws.burst, plan.laws.delay, plan.laws.complete) =
+        (Some(1), delay, Complete::WithinLimits);
     let [slow, own] = names;
     plan.laws.sites = vec![
         SiteLaw { name: slow, delay: Some(7 * delay), ..SiteLaw::default() },
@@ -124,7 +158,7 @@ fn with_tables() -> Plan {
 }
 
 /// Sabotage: a crawl that ignores the delay of a site, sends its secret elsewhere, or fetches one
-/// page more, breaks a law.
+/// page more or less than the limit, breaks a law.
 #[test]
 fn a_crawl_that_ignores_its_tables_breaks_a_law() {
     type Change = fn(&mut Plan);
@@ -134,15 +168,38 @@ fn a_crawl_that_ignores_its_tables_breaks_a_law() {
         run_plan(plan, false).verdict
     };
     assert_eq!(verdict(|_| {}), Ok(()));
-    let sabotages: [(&str, Change); 4] = [
+    let sabotages: [(&str, Change); 5] = [
         ("rest", |plan| plan.engine.frontier.scheduler.paces[0] = SitePace::default()),
         ("secret", |plan| plan.engine.sites.fields.swap(0, 1)),
         ("secret", |plan| plan.engine.sites.fields.clear()),
         ("pages", |plan| plan.engine.sites.pages_max[1] = Some(Some(4))),
+        ("complete", |plan| plan.engine.sites.pages_max[1] = Some(Some(2))),
     ];
     for (law, sabotage) in sabotages {
         let verdict = verdict(sabotage);
         let is_noticed = |how: &String| how.contains(&format!("law `{law}` broken"));
         assert!(verdict.as_ref().is_err_and(is_noticed), "{law}: {verdict:?}");
+    }
+}
+
+/// Sabotage: a crawl whose limit on the pages of each server or domain is another than promised
+/// breaks a law.
+#[test]
+fn a_crawl_with_another_limit_on_pages_breaks_a_law() {
+    let verdict = |is_domain: bool, kept: u64| {
+        let mut plan = with_tables();
+        plan.engine.limits.pages_per_server_max = Some(kept).filter(|_| !is_domain);
+        plan.engine.limits.pages_per_domain_max = Some(kept).filter(|_| is_domain);
+        plan.laws.server_pages_max = Some(8).filter(|_| !is_domain);
+        plan.laws.domain_pages_max = Some(8).filter(|_| is_domain);
+        run_plan(plan, false).verdict
+    };
+    for is_domain in [false, true] {
+        assert_eq!(verdict(is_domain, 8), Ok(()), "of a domain: {is_domain}");
+        for (kept, law) in [(9, "law `pages` broken"), (7, "law `complete` broken")] {
+            let verdict = verdict(is_domain, kept);
+            let is_noticed = verdict.as_ref().is_err_and(|how| how.contains(law));
+            assert!(is_noticed, "of a domain: {is_domain}, {kept} pages: {verdict:?}");
+        }
     }
 }

@@ -20,7 +20,7 @@
 //! | `restart` | after a crash, servers visited before get the longest rest possible |
 //! | `tries` | nothing is requested more often than declared; a crash may forget earlier tries |
 //! | `robots` | nothing that robots.txt disallows is requested |
-//! | `complete` | a finished crawl that gave nothing up has every page that can be reached |
+//! | `complete` | a finished crawl has every page that can be reached, except what limits refuse |
 //! | `records` | each fetch has one line in the crawl log, each answered page one capture |
 //! | `filed` | the body archived under a page's URL is that page's body |
 //! | `kept` | what a sync has reported as durable is in the archive after a crash |
@@ -28,7 +28,7 @@
 //! | `order` | the ready server with the best rank goes first, by the policies' formulas |
 //! | `orders` | nothing is requested that a command pauses or blocks, or sooner than it allows |
 //! | `secret` | a header field of a site is in all requests to it, and in no other |
-//! | `pages` | no more pages of a site are answered than its limit allows |
+//! | `pages` | no more pages of a server, domain or site are answered than its limit allows |
 //! | `turn` | no turn does more work than its budgets, plus the steps already begun |
 //!
 //! A crawl may consist of several processes, one after the other: see [`Judge::restart`]. The
@@ -40,24 +40,27 @@
 mod asking;
 mod batch;
 mod begun;
+mod complete;
 mod hops;
 mod laws;
 mod orders;
 mod paces;
+mod pages;
 mod traits;
 
 use super::{Observation, View};
 use crate::engine::Engine;
-use crate::engine::contract::{ConnId, StopReason};
+use crate::engine::contract::ConnId;
 use crate::ground::map::{Map, Set};
 use crate::ground::time::Instant;
 use crate::study::web::{Budget, Manifest, Outcome, Place, Resource, Web};
 use batch::{Batch, Compared};
 use begun::Begun;
+use complete::Reach;
 use hops::Hops;
 pub use laws::{Complete, Laws, SiteLaw};
 use orders::Orders;
-use paces::Pages;
+use pages::Pages;
 use std::collections::VecDeque;
 use std::fmt;
 use std::time::Duration;
@@ -87,6 +90,7 @@ pub struct Judge {
     forbidden: Set<Place>,
     /// Pages of well-behaved hosts for which a finished crawl must have an answer.
     wanted: Vec<Place>,
+    reach: Reach,
     /// What the judge knows of each host beforehand, indexed by the host's number.
     traits: Vec<Traits>,
     /// The number of servers of each group that have unanswered requests.
@@ -195,6 +199,7 @@ impl Judge {
         Self {
             forbidden: forbidden.map(|entry| entry.place).collect(),
             wanted: wanted.map(|entry| entry.place).collect(),
+            reach: Reach::of(web, &laws),
             traits: (0..web.hosts()).map(|number| Traits::of(web, number, &laws)).collect(),
             asking: Map::default(),
             begun: Begun::default(),
@@ -352,23 +357,7 @@ impl Judge {
     /// # Errors
     /// The violations in order of time, at most `BROKEN_MAX` of them.
     pub fn conclude(mut self, engine: &Engine, at: Instant) -> Result<(), Vec<Violation>> {
-        let is_finished = engine.stop_reason() == Some(StopReason::Finished);
-        let must_have_all = match self.laws.complete {
-            Complete::Always => true,
-            Complete::Unless => leaves_nothing(engine),
-            Complete::Never => false,
-        };
-        if is_finished && must_have_all && !self.orders.has_blocked {
-            let has =
-                |place: &Place| self.answered.contains(place) || self.doubtful.contains(place);
-            let missing = self.wanted.iter().filter(|place| !has(place));
-            let missing: Vec<Place> = missing.copied().collect();
-            if let Some(first) = missing.first() {
-                let (count, of) = (missing.len(), self.wanted.len());
-                let how = format!("{count} of {of} pages were never answered, {first:?} first");
-                self.report("complete", at, how);
-            }
-        }
+        self.judge_complete(engine, at);
         self.judge_turns(engine, at);
         // A later process has counted only its own part.
         if self.process.number == 0 {
@@ -517,6 +506,7 @@ impl Judge {
         whole: bool,
     ) {
         self.hosts.entry(host).or_default().ended = at;
+        self.note_reply(host, place, status);
         let (compares, is_deep) = self.answers(conn, place, (status, content), whole);
         self.is_answered(conn, place);
         if let Some(Place { host, resource: Resource::Robots }) = place
@@ -575,15 +565,4 @@ impl Judge {
         self.may_repeat(line.batch.ends(line.requests >= most), on_probation);
         line.open.into_iter().flatten().for_each(|place| self.is_no_try(place));
     }
-}
-
-/// Whether the crawl reports an answer for every URL it found.
-fn leaves_nothing(engine: &Engine) -> bool {
-    let counts = engine.counts();
-    let answers = ["ok", "redirect", "redirect-to-known", "http-error", "robots-denied"];
-    counts.outcomes.keys().all(|outcome| answers.contains(&&**outcome))
-        && counts.links_out_of_scope.is_empty()
-        && !["servers-max", "disconnectTrunc", "timeTrunc", "trunc"]
-            .iter()
-            .any(|cause| counts.cut.contains_key(*cause))
 }

@@ -200,6 +200,8 @@ pub(super) mod tests {
             domain_delay: Duration::ZERO,
             turn_units_max: 0,
             turn_intake_max: 0,
+            server_pages_max: None,
+            domain_pages_max: None,
             sites: Vec::new(),
         }
     }

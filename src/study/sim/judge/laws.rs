@@ -47,6 +47,10 @@ pub struct Laws {
     /// The most units of work on incoming bytes in a turn, records of the archive included. A unit
     /// is about the cost of scanning one byte of a page.
     pub turn_intake_max: usize,
+    /// The most pages of a server whose site has no limit of its own.
+    pub server_pages_max: Option<usize>,
+    /// The most pages of a registrable domain, not counting sites with limits of their own.
+    pub domain_pages_max: Option<usize>,
     /// What differs between sites.
     pub sites: Vec<SiteLaw>,
 }
@@ -75,6 +79,8 @@ pub struct SiteLaw {
 pub enum Complete {
     /// Always.
     Always,
+    /// Except pages that a limit on pages refuses, and those that only they lead to.
+    WithinLimits,
     /// Unless the crawl reports that it gave something up or left something out.
     Unless,
     /// Never: the crawl begins elsewhere, or doesn't follow all links.

@@ -98,7 +98,8 @@ impl Orders {
     /// after a revival is not in the archive are requested again.
     pub(super) fn restart(&mut self, is_clean: bool, captures: Option<&Captures>) {
         let retried = std::mem::take(&mut self.retried);
-        let count = |place: &Place| captures.and_then(|known| known.get(place)).copied().unwrap_or(0);
+        let count =
+            |place: &Place| captures.and_then(|known| known.get(place)).copied().unwrap_or(0);
         let is_lost = |place: &Place| count(place) < 1 + self.captures_more(*place);
         let lost: Vec<Place> = retried.into_keys().filter(|it| !is_clean && is_lost(it)).collect();
         self.reopened.extend(lost);

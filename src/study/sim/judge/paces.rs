@@ -1,13 +1,10 @@
-//! The laws that differ between sites: the pace of each host, the header fields that it may see,
-//! and the number of its pages.
+//! The laws that differ between sites: the pace of each host, the header fields that it may see.
 //!
 //! Which site a host belongs to is found by a search of the whole list, without the crawler's
 //! look-up.
 
 use super::laws::SiteLaw;
-use super::{Captures, Instant, Judge, Laws, Line};
-use crate::ground::map::{Map, Set};
-use crate::study::web::Place;
+use super::{Instant, Judge, Laws, Line};
 use std::time::Duration;
 
 /// What applies to one host.
@@ -70,33 +67,6 @@ impl Pace {
     }
 }
 
-/// The pages that count for sites.
-#[derive(Debug, Default)]
-pub(super) struct Pages {
-    /// The pages that were answered, by site.
-    counted: Map<usize, Set<Place>>,
-    /// Pages that were answered, but whose replies may have been discarded. They count if they are
-    /// in the archive.
-    doubtful: Set<Place>,
-}
-
-impl Pages {
-    /// Notes a page that counts if it is in the archive. A redirect is none.
-    pub(super) fn doubt(&mut self, place: Place, status: u16) {
-        if !(300..400).contains(&status) {
-            self.doubtful.insert(place);
-        }
-    }
-
-    /// Forgets what a new process doesn't know: pages that are not in the archive, or all if there
-    /// is none.
-    pub(super) fn restart(&mut self, archive: Option<&Captures>) {
-        for pages in self.counted.values_mut() {
-            pages.retain(|place| archive.is_some_and(|known| known.contains_key(place)));
-        }
-    }
-}
-
 impl Judge {
     /// Returns the pace of a host; that of the crawl if it is unknown.
     pub(super) fn pace(&self, host: u32) -> Pace {
@@ -130,36 +100,6 @@ impl Judge {
             self.report("secret", at, format!("{named} has {sent:?}, its site {own:?}"));
         }
     }
-
-    /// Counts a page that was answered for its site. A redirect is none.
-    pub(super) fn judge_pages(&mut self, at: Instant, place: Place, status: u16) {
-        let Some(site) = self.pace(place.host).site else { return };
-        let Some(most) = self.laws.sites[site].pages_max else { return };
-        if (300..400).contains(&status) {
-            return;
-        }
-        let pages = self.pages.counted.entry(site).or_default();
-        if pages.insert(place) && pages.len() > most {
-            let how = format!("{place:?} is page {} of {most}", pages.len());
-            self.report("pages", at, how);
-        }
-    }
-
-    /// Takes back that a page counted for its site: its reply may have been discarded.
-    pub(super) fn doubt_page(&mut self, place: Place) {
-        let site = self.pace(place.host).site;
-        let pages = site.and_then(|site| self.pages.counted.get_mut(&site));
-        if pages.is_some_and(|pages| pages.remove(&place)) {
-            self.pages.doubtful.insert(place);
-        }
-    }
-
-    /// Counts a page whose reply was not discarded after all: it is in the archive.
-    pub(super) fn confirm_page(&mut self, at: Instant, place: Place) {
-        if self.pages.doubtful.remove(&place) {
-            self.judge_pages(at, place, 200);
-        }
-    }
 }
 
 #[cfg(test)]
@@ -167,7 +107,7 @@ mod tests {
     use super::*;
     use crate::engine::contract::ConnId;
     use crate::study::sim::Observation;
-    use crate::study::web::{Ports, Resource, Settings, Web};
+    use crate::study::web::{Place, Ports, Resource, Settings, Web};
 
     fn judge() -> Judge {
         let web =

@@ -2,6 +2,7 @@
 
 use super::Laws;
 use super::paces::Pace;
+use super::pages::Limit;
 use crate::study::web::{Robots, Web};
 use crate::url::domain;
 use std::net::Ipv4Addr;
@@ -22,6 +23,8 @@ pub(super) struct Traits {
     pub(super) is_alone: bool,
     /// The rests and limits of the host's site.
     pub(super) pace: Pace,
+    /// The limits on the host's pages.
+    pub(super) limits: Vec<Limit>,
 }
 
 /// Servers that share a cap on simultaneous visits.
@@ -35,10 +38,11 @@ impl Traits {
     pub(super) fn of(web: &Web, number: u32, laws: &Laws) -> Self {
         let host = web.host(number);
         let pace = Pace::of(&host.name, laws);
+        let limits = Limit::all(number, &host.name, pace.site, laws);
         let is_alone = web.settings().hosts_per_address <= 1;
         if host.hostile.is_some() {
             let (requests, muddles) = (host.requests_max, host.muddle.is_some());
-            return Self { requests, muddles, is_alone, pace, ..Self::default() };
+            return Self { requests, muddles, is_alone, pace, limits, ..Self::default() };
         }
         let asks = laws.robots && host.robots == Robots::Delay;
         let domain = domain::registrable(&host.name).into();
@@ -49,6 +53,7 @@ impl Traits {
             muddles: host.muddle.is_some(),
             is_alone,
             pace,
+            limits,
         }
     }
 }
