@@ -88,8 +88,6 @@ impl fmt::Display for Violation {
 pub struct Judge {
     laws: Laws,
     forbidden: Set<Place>,
-    /// Pages of well-behaved hosts for which a finished crawl must have an answer.
-    wanted: Vec<Place>,
     reach: Reach,
     /// What the judge knows of each host beforehand, indexed by the host's number.
     traits: Vec<Traits>,
@@ -198,8 +196,7 @@ impl Judge {
         });
         Self {
             forbidden: forbidden.map(|entry| entry.place).collect(),
-            wanted: wanted.map(|entry| entry.place).collect(),
-            reach: Reach::of(web, &laws),
+            reach: Reach::of(web, wanted.map(|entry| entry.place).collect(), &laws),
             traits: (0..web.hosts()).map(|number| Traits::of(web, number, &laws)).collect(),
             asking: Map::default(),
             begun: Begun::default(),

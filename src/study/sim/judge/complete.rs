@@ -1,8 +1,8 @@
 //! The law `complete`: a finished crawl has every page that can be reached.
 //!
-//! If pages were refused by a limit, the pages that only they link to are missing as well. The judge
-//! then follows the links of the pages that were answered: what these lead to must be answered, too,
-//! unless a limit on its pages may have been reached ([`Complete::WithinLimits`]).
+//! If pages were refused by a limit, the pages that only they link to are missing as well. The
+//! judge then follows the links of the pages that were answered: what these lead to must be
+//! answered, too, unless a limit on its pages may have been reached ([`Complete::WithinLimits`]).
 
 use super::{Complete, Instant, Judge, Laws};
 use crate::engine::Engine;
@@ -10,9 +10,11 @@ use crate::engine::contract::StopReason;
 use crate::ground::map::{Map, Set};
 use crate::study::web::{Kind, Place, Resource, Web};
 
-/// The links of the pages of well-behaved hosts, and the seeds.
-#[derive(Debug, Default)]
+/// The pages that a finished crawl must have, and how they are reached.
+#[derive(Debug)]
 pub(super) struct Reach {
+    /// Pages of well-behaved hosts for which a finished crawl must have an answer.
+    wanted: Vec<Place>,
     seeds: Vec<Place>,
     /// The pages that a page links or redirects to.
     links: Map<Place, Vec<Place>>,
@@ -20,9 +22,9 @@ pub(super) struct Reach {
 
 impl Reach {
     /// Reads the links of a web if the laws need them; else there are none.
-    pub(super) fn of(web: &Web, laws: &Laws) -> Self {
+    pub(super) fn of(web: &Web, wanted: Vec<Place>, laws: &Laws) -> Self {
         if laws.complete != Complete::WithinLimits {
-            return Self::default();
+            return Self { wanted, seeds: Vec::new(), links: Map::default() };
         }
         // Of odd links, some are in a form that a crawler need not follow.
         let is_plain = web.settings().odd_links == 0.0;
@@ -37,7 +39,7 @@ impl Reach {
             }
             (place, links)
         });
-        Self { seeds: web.seed_places().collect(), links: links.collect() }
+        Self { wanted, seeds: web.seed_places().collect(), links: links.collect() }
     }
 
     /// Returns the pages that a crawl knows which has read the pages in `answered`.
@@ -71,10 +73,10 @@ impl Judge {
         let may_miss =
             |place: &Place| is_within && (!known.contains(place) || self.is_limited(place.host));
         let has = |place: &Place| self.answered.contains(place) || self.doubtful.contains(place);
-        let missing = self.wanted.iter().filter(|place| !has(place) && !may_miss(place));
+        let missing = self.reach.wanted.iter().filter(|place| !has(place) && !may_miss(place));
         let missing: Vec<Place> = missing.copied().collect();
         if let Some(first) = missing.first() {
-            let (count, of) = (missing.len(), self.wanted.len());
+            let (count, of) = (missing.len(), self.reach.wanted.len());
             let how = format!("{count} of {of} pages were never answered, {first:?} first");
             self.report("complete", at, how);
         }
