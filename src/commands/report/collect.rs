@@ -342,7 +342,7 @@ mod tests {
         (report, doubts)
     }
 
-    /// Runs beyond those that are listed are counted, and the reader is told.
+    /// Runs beyond those that are listed are counted and reported.
     #[test]
     fn runs_beyond_the_list_are_told() {
         let mut log = String::new();
@@ -362,7 +362,7 @@ mod tests {
         assert_eq!(doubts, "3 runs have no row of their own: they are part of the last row");
     }
 
-    /// The mistakes of a configuration that can't be read are told.
+    /// The mistakes of a configuration that can't be read are reported.
     #[test]
     fn mistakes_of_the_configuration_are_told() {
         let (_, doubts) = doubts_of("", "lab = {}\n[limits]\npages_max = 0\nbytes_max = 1");

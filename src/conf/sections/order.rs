@@ -21,8 +21,8 @@ section! {
         /// waiting; the URLs of both first in, first out.
         ///
         /// "quality" and "capability" need a source in [quality]; without one all URLs are equal.
-        /// Only "bfs" treats all servers equally: the others fetch slow servers and poor pages
-        /// last, or never.
+        /// Only "bfs" and "random" treat all servers equally: the others fetch slow servers, poor
+        /// pages or small sites last, or never.
         policy: Policy = Policy::Bfs, choice(&policies()), [];
 
         /// Weight of the old estimate of a server's times against a new measurement. The first

@@ -57,7 +57,7 @@ pub(super) fn table(results: &Results<'_>) -> Option<Table> {
         let mut cells = name_cells(results, row);
         let paired = |compared: &Compared| of_pair(results, (row, other), compared);
         cells.extend(COMPARED[..SHOWN].iter().map(|compared| match paired(compared) {
-            Some(paired) => Cell::Text(told(&paired, compared.is_ratio, plan.repeats as usize)),
+            Some(paired) => Cell::Text(in_words(&paired, compared.is_ratio, plan.repeats as usize)),
             None => Cell::Missing,
         }));
         match paired(&COMPARED[0]) {
@@ -130,7 +130,7 @@ fn of_pair(results: &Results<'_>, pair: (&Row, &Row), compared: &Compared) -> Op
 }
 
 /// Says a difference with its interval, and in how many of `planned` repeats it was found.
-fn told(paired: &Paired, is_ratio: bool, planned: usize) -> String {
+fn in_words(paired: &Paired, is_ratio: bool, planned: usize) -> String {
     let one = |value: f64| if is_ratio { format!("{value:.3}") } else { format!("{value:+.2}") };
     let mean = if is_ratio { format!("x {}", one(paired.mean)) } else { one(paired.mean) };
     let ends = paired.interval.map(|(low, high)| format!(" [{}, {}]", one(low), one(high)));
