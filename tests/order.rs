@@ -69,3 +69,41 @@ fn a_robots_txt_that_is_elsewhere_is_worth_what_waits_for_it() {
         assert!(place(&order, waits) < place(&order, last), "{policy}: {order:?}");
     }
 }
+
+/// Under "yield" the visit to a server that turns out to be slow ends when another offers more, and
+/// goes on later. Under "capability" it takes all it may.
+#[test]
+fn a_visit_ends_early_if_another_server_offers_more() {
+    for (policy, first) in [("capability", "slow"), ("yield", "swift")] {
+        let mut text = format!(
+            "conf connections.open_max = 1\nconf politeness.burst = \"server\"\n\
+             conf politeness.robots = false\nconf politeness.delay_factor = 0\n\
+             conf connections.idle_timeout = \"0s\"\nconf pipeline.enabled = false\n\
+             conf politeness.delay = \"0s\"\nconf schedule.policy = \"{policy}\"\n"
+        );
+        for (host, pages) in [("slow", 1..=4), ("swift", 1..=4)] {
+            text += &format!("host {host}.test\n");
+            for page in pages.clone() {
+                text += &format!("seed http://{host}.test/{page}\n");
+            }
+            // The slow server is visited twice if its first visit ends early.
+            let visits: Vec<_> = match (host, policy) {
+                ("slow", "yield") => vec![1..=1, 2..=4],
+                _ => vec![pages],
+            };
+            for visit in visits {
+                text += "on connection\n";
+                for page in visit {
+                    let wait = if host == "slow" { "  wait 900ms\n" } else { "" };
+                    text += &format!("  request /{page}\n{wait}  reply 200 text x\n");
+                }
+            }
+        }
+        let order = order(&text);
+        assert_eq!(order.len(), 8, "{order:?}");
+        let other = if first == "slow" { "swift" } else { "slow" };
+        let (last, next) =
+            (format!("http://{first}.test:8080/4"), format!("http://{other}.test:8080/2"));
+        assert!(place(&order, &last) < place(&order, &next), "{policy}: {order:?}");
+    }
+}

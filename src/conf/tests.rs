@@ -91,7 +91,8 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         "[schedule]\npolicy = \"qualty\"",
         "x.toml:5: schedule.policy: \"qualty\" is not known; allowed: \"bfs\", \"performance\", \
-             \"quality\", \"capability\", \"random\" or \"largest-site-first\"; did you mean \
+             \"quality\", \"capability\", \"yield\", \"random\" or \
+             \"largest-site-first\"; did you mean \
              \"quality\"?",
         "only what exists is accepted",
     ),

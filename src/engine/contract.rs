@@ -14,7 +14,7 @@ pub use super::status::Status;
 pub use super::visit::{CommandsDone, CommandsJob};
 pub use super::why::Why;
 pub use crate::dns::{Answer, Families, NameFailure};
-pub use crate::frontier::{QueuesDone, QueuesJob};
+pub use crate::frontier::{Load, QueuesDone, QueuesJob};
 pub use crate::seen::{SeenDone, SeenJob};
 pub use crate::store::job::{StoreDone, StoreJob};
 

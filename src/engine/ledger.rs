@@ -56,12 +56,14 @@ pub enum Work {
     Lookups,
     /// Servers examined by the census of what servers wait for.
     Census,
+    /// Servers ranked again because the price of the core's time has changed.
+    Repriced,
     /// DNS look-ups begun, each with a fixed cost.
     Names,
 }
 
 /// For each kind of work, in the order of [`Work`]: its name in the summary, and its budget.
-const KINDS: [(Work, &str, Budget); 15] = [
+const KINDS: [(Work, &str, Budget); 16] = [
     (Work::Received, "received", Budget::Intake),
     (Work::Secured, "secured", Budget::Intake),
     (Work::Archived, "archived", Budget::Intake),
@@ -76,6 +78,7 @@ const KINDS: [(Work, &str, Budget); 15] = [
     (Work::Admitted, "admitted", Budget::Queues),
     (Work::Lookups, "lookups", Budget::Queues),
     (Work::Census, "census", Budget::Queues),
+    (Work::Repriced, "repriced", Budget::Queues),
     (Work::Names, "names", Budget::Names),
 ];
 

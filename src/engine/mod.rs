@@ -397,6 +397,7 @@ impl Engine {
             self.has_revival_work() || self.may_report_given_up() || self.has_order_work();
         let rereads = self.archive.replays().is_active() && self.may_reread();
         let has_urls = has_fresh || has_old || rereads || self.visits.has_deferred();
+        let has_urls = has_urls || self.backlog.is_repricing();
         let decides = self.can_place_hops() && !self.admission.seen().is_working();
         let has_names = self.visits.can_ask();
         if self.turn.has_actions() || self.has_replies() || has_urls || decides || has_names {
@@ -431,6 +432,7 @@ impl Engine {
         self.resume_paused();
         self.work_replays();
         self.check_limits();
+        self.work_prices();
         self.begin_visits();
         let stage = self.turn.enter(Stage::State, 0);
         self.work_queues();

@@ -44,8 +44,8 @@ use queues::Queues;
 pub use queues::{Found, Key, QueuesDone, QueuesJob, Search};
 use scheduler::{Audited, Scheduler};
 pub use scheduler::{
-    Burst, GroupKind, Origin, Retirement, Rule, Server, ServerId, ServerState, Visit, Waiting,
-    policy,
+    Burst, GroupKind, Load, Origin, Price, Retirement, Rule, Server, ServerId, ServerState, Visit,
+    Waiting, policy,
 };
 use snapshot::Snapshot;
 use std::collections::VecDeque;
@@ -242,6 +242,40 @@ impl Frontier {
         let key = self.queues.pop(id.0, out);
         called!(Take(id, key));
         key
+    }
+
+    /// Returns whether a visit under way should end because the best waiting server gives more than
+    /// its next URL, which is of this quality. `pace` is the mean time of the visit's replies:
+    /// see [`Scheduler::is_outbid`].
+    pub fn is_outbid(
+        &mut self,
+        id: ServerId,
+        quality: Quality,
+        pace: Option<Duration>,
+        now: Instant,
+    ) -> bool {
+        called!(IsOutbid(id, quality, now));
+        self.scheduler.is_outbid(id, (quality.millionths(), pace), now)
+    }
+
+    /// Sets the price of the core's time, which the policy `yield` ranks servers by. The servers
+    /// get it one by one: see [`Frontier::reprice_one`].
+    pub fn set_price(&mut self, price: Price) {
+        if self.settings.scheduler.schedule.policy.ends_early() {
+            called!(SetPrice(price));
+            self.scheduler.set_price(price);
+        }
+    }
+
+    /// Ranks the next server again at the latest price. Returns `false` if all servers are ranked
+    /// by it.
+    pub fn reprice_one(&mut self, now: Instant) -> bool {
+        called!(RepriceOne(now));
+        let Some(id) = self.scheduler.next_repriced() else { return false };
+        if !matches!(self.server(id).state(), ServerState::Idle | ServerState::Retired(_)) {
+            self.scheduler.set_waiting(id, self.waiting(id), now);
+        }
+        true
     }
 
     /// Returns whether the next URL of a server is in memory.

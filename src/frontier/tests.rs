@@ -11,6 +11,7 @@ mod seen;
 mod spill;
 
 use super::policy::Policy;
+use super::scheduler::tests::prices::TIMES_US;
 use super::*;
 use crate::ground::disk::Disk;
 use crate::ground::disk::memory::Memory;
@@ -101,6 +102,7 @@ impl Pair {
             let url = url(self.ids.len());
             let url = UrlRef::from_canonical(url.as_bytes()).expect("canonical");
             assert_eq!(self.frontier.find(url), None);
+            self.model.prices.meet();
             self.ids.push(self.frontier.server_of(url));
             assert_eq!(self.frontier.find(url), self.ids.last().copied());
         }
@@ -132,8 +134,26 @@ impl Pair {
             99 => self.open_queue(server),
             100..103 => self.work(),
             103..106 => self.write(),
+            106 => self.change_price(),
+            107 => (0..self.random.below(20)).for_each(|_| _ = self.reprice()),
             _ => self.pass_time(),
         }
+    }
+
+    fn change_price(&mut self) {
+        let [page_us, connection_us] = [(); 2].map(|()| self.random.pick(&TIMES_US));
+        let price = Price { page_us, connection_us };
+        self.frontier.set_price(price);
+        if self.model.policy() == Policy::Yield {
+            self.model.prices.set(price);
+        }
+    }
+
+    /// Law: servers get a new price in turn, each once.
+    fn reprice(&mut self) -> bool {
+        let expected = self.model.prices.next();
+        assert_eq!(self.frontier.reprice_one(self.now), expected.is_some());
+        expected.is_some()
     }
 
     /// A job is handed out, or comes back, some of it at a time; some of what was given up is
@@ -534,6 +554,11 @@ fn performance_agrees_with_the_naive_model() {
 #[test]
 fn quality_agrees_with_the_naive_model() {
     agrees_with_the_naive_model(Policy::Quality);
+}
+
+#[test]
+fn yield_agrees_with_the_naive_model() {
+    agrees_with_the_naive_model(Policy::Yield);
 }
 
 #[test]

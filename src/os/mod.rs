@@ -17,6 +17,7 @@ pub mod control;
 pub mod disk;
 pub mod dns;
 pub mod input;
+mod load;
 pub mod net;
 pub mod signal;
 pub mod tls;
@@ -30,6 +31,7 @@ use crate::engine::Engine;
 use crate::engine::contract::{Action, Reload, StopReason};
 use crate::ground::stats::{Histogram, Stage};
 use crate::ground::time::{Instant, Now, UnixTime};
+use load::Loads;
 use mio::{Events, Poll, Token, Waker};
 use net::Net;
 use std::fmt;
@@ -224,6 +226,7 @@ impl World {
         let mut now = self.clock.now();
         let mut report = now.at + self.period;
         let mut gauge = Gauge::begin(engine.meter(), self.side_cpu());
+        let mut loads = Loads::begin(engine, now.at);
         self.turns.begin(engine.meter(), signal::thread_cpu_ns());
         // A signal may have arrived before there was a loop that it could wake.
         let mut is_over = self.handle_signals(engine, now);
@@ -245,6 +248,7 @@ impl World {
             if is_over {
                 break;
             }
+            loads.report(engine, now);
             self.feed(engine, now, &events);
             engine.expired(now);
             self.drain_actions(engine, now);

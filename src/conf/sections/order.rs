@@ -17,12 +17,13 @@ section! {
         /// both. "performance": the server with most pages per unit of time first, its URLs first
         /// in, first out. "quality": the server of the best URL first, its URLs by quality.
         /// "capability": the server with most quality per unit of time first, its URLs by quality.
-        /// "random": a server drawn by lot. "largest-site-first": the server with most URLs
-        /// waiting; the URLs of both first in, first out.
+        /// "yield": the same, but a visit ends early if another server offers more, and on a busy
+        /// core its time counts. "random": a server drawn by lot. "largest-site-first": the server
+        /// with most URLs waiting; the URLs of both first in, first out.
         ///
-        /// "quality" and "capability" need a source in [quality]; without one all URLs are equal.
-        /// Only "bfs" and "random" treat all servers equally: the others fetch slow servers, poor
-        /// pages or small sites last, or never.
+        /// "quality", "capability" and "yield" need a source in [quality]; without one all URLs are
+        /// equal. Only "bfs" and "random" treat all servers equally: the others fetch slow servers,
+        /// poor pages or small sites last, or never.
         policy: Policy = Policy::Bfs, choice(&policies()), [];
 
         /// Weight of the old estimate of a server's times against a new measurement. The first
@@ -52,7 +53,8 @@ section! {
 
 section! {
     /// Estimated quality of URLs before they are fetched; the mean quality is 1. The policies
-    /// "quality" and "capability" use it, and the quality of a crawl is the sum over its pages.
+    /// "quality", "capability" and "yield" use it, and the quality of a crawl is the sum over its
+    /// pages.
     quality: Qualities {
         /// Source of the estimates. "uniform": all URLs are equal. "zipf": drawn for each URL.
         /// "file": read from a table. "inlinks": number of links from other sites to the site of
@@ -253,7 +255,7 @@ section! {
 }
 
 /// The policies by name.
-pub(super) fn policies() -> [(&'static str, Policy); 6] {
+pub(super) fn policies() -> [(&'static str, Policy); 7] {
     Policy::ALL.map(|policy| (policy.name(), policy))
 }
 

@@ -41,7 +41,7 @@ section! {
         /// Estimated quality of these URLs, in place of what [quality] says. A URL or a host in
         /// quality.file keeps its own.
         ///
-        /// Only the policies "quality" and "capability" make use of it; the mean is 1.
+        /// Only the policies "quality", "capability" and "yield" make use of it; the mean is 1.
         quality: Decimal = thousandths(1_000), decimal(0..=1_000_000), [];
     }
 }

@@ -17,6 +17,7 @@ pub(super) mod census;
 mod deferred;
 mod orders;
 mod outage;
+mod price;
 
 use super::Engine;
 use super::archive::Unsent;
@@ -172,12 +173,16 @@ impl Engine {
     }
 
     fn has_slots(&self) -> bool {
+        self.may_visit() && self.wire.conns().busy() < self.settings.connections.open_max
+    }
+
+    /// Returns whether the crawl lets visits begin if a slot is free.
+    fn may_visit(&self) -> bool {
         !self.is_stopping()
             && !self.storage.is_paused()
             && !self.visits.orders.pauses_all()
             && !self.archive.replays().is_active()
             && !self.wire.is_over()
-            && self.wire.conns().busy() < self.settings.connections.open_max
             && self.visits.names.waiters() < self.settings.names.in_flight_max
             && self.may_ask()
     }

@@ -90,7 +90,7 @@ impl Engine {
         let before = self.wire.conn(slot).outbox.pending().len();
         let later = self.is_ahead(slot);
         let mut deferred = false;
-        while !later && self.may_send(slot) {
+        while !later && self.may_send(slot) && !self.is_outbid(slot) {
             let id = self.wire.conn(slot).server;
             match self.next_item(id) {
                 Next::Item(item, robots_line) => {

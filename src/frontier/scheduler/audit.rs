@@ -93,6 +93,15 @@ impl Scheduler {
             // The lowest lot goes first.
             Policy::Random => (u128::from(!lot((id, server.visits)).get()), 1),
             Policy::LargestSiteFirst => (queue.urls as u128, 1),
+            Policy::Yield => {
+                let pages = pages.min(6);
+                let slot = opening + pages as u128 * u128::from(response_us) * 1_000 / speedup;
+                let price = self.prices.of(id);
+                let connection = u128::from(!server.estimates.is_parked);
+                let core = connection * u128::from(price.connection_us)
+                    + pages as u128 * u128::from(price.page_us);
+                (quality(pages), (slot + core).max(1))
+            }
         }
     }
 }

@@ -32,12 +32,13 @@ mod origins;
 mod outlook;
 pub mod policy;
 mod politeness;
+mod price;
 mod ready;
 mod record;
 mod server;
 mod state;
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 mod visit;
 
 use crate::ground::map::Map;
@@ -52,6 +53,8 @@ pub use origins::Origin;
 use origins::Origins;
 pub use policy::{Rank, Waiting};
 pub use politeness::{Pace, Settings, SitePace};
+use price::Prices;
+pub use price::{Load, Price};
 pub use ready::{MOVES_MAX, WAKES_MAX};
 pub use server::Server;
 use server::Standing;
@@ -86,6 +89,7 @@ pub struct Scheduler {
     asleep: BTreeMap<Reverse<(Instant, u64)>, ServerId>,
     /// The tables of settings that hold for servers; a server without a table has no entry.
     sites: Map<ServerId, SiteId>,
+    prices: Prices,
     /// The number of arrivals so far: how many times a server became ready or went to sleep.
     arrivals: u64,
     /// The instant before which no server that becomes known is visited.
@@ -102,6 +106,7 @@ impl Scheduler {
             ready: BTreeMap::new(),
             asleep: BTreeMap::new(),
             sites: Map::default(),
+            prices: Prices::default(),
             arrivals: 0,
             quiet_until: Instant::ZERO,
             settings,
@@ -184,21 +189,20 @@ impl Scheduler {
         self.settings.pace(site)
     }
 
-    /// Returns how many of the best URLs in a server's queue its rank is computed from. That is the
-    /// most that its next visit takes, or 1 under the policy `quality`.
+    /// Returns how many of the best URLs in a server's queue its rank is computed from: as many as
+    /// its next visit takes at most, but fewer under `quality` and `yield`.
     pub fn counted(&self, id: ServerId) -> usize {
         let (server, schedule) = (self.server(id), &self.settings.schedule);
-        let visit_max = server.estimates.visit_max(server.burst(self.pace(id)), schedule);
-        if schedule.policy == policy::Policy::Quality { 1 } else { visit_max as usize }
+        server.estimates.counted(server.burst(self.pace(id)), schedule) as usize
     }
 
     /// Records that the queue of a server has changed to the state `waiting`. An idle server
     /// becomes ready or snoozed, a ready one is ranked again, and one without URLs becomes idle.
     /// Nothing changes for a busy or retired server.
     pub fn set_waiting(&mut self, id: ServerId, waiting: Waiting, now: Instant) {
-        let pace = self.pace(id);
+        let (pace, price) = (self.pace(id), self.prices.of(id));
         let server = &mut self.servers[id.index()];
-        let rank = server.rank_of(id, waiting, pace, &self.settings.schedule);
+        let rank = server.rank_of(id, waiting, pace, (&self.settings.schedule, price));
         match server.standing {
             Standing::Visited | Standing::Unbound | Standing::Open | Standing::Retired(_) => {}
             Standing::Idle => {
@@ -242,6 +246,35 @@ impl Scheduler {
         self.wake(now);
         let id = self.first_admitted(now)?;
         self.server(id).place()
+    }
+
+    /// Returns whether a visit under way should end, although it may go on, because the best
+    /// waiting server gives more per unit of time than its `next` page. That page is described by
+    /// its quality in millionths and the mean time of the replies so far, if there was one. Under
+    /// policies other than `yield` no visit should.
+    pub fn is_outbid(&mut self, id: ServerId, next: (u64, Option<Duration>), now: Instant) -> bool {
+        if !self.settings.schedule.policy.ends_early() {
+            return false;
+        }
+        let Some(best) = self.best(now) else { return false };
+        let (server, price) = (self.server(id), self.prices.of(id));
+        server.estimates.offers_less(next, best.fraction, &self.settings.schedule, price)
+    }
+
+    /// Sets the price of the core's time. Ranks are computed again by [`Scheduler::next_repriced`].
+    pub fn set_price(&mut self, price: Price) {
+        self.prices.want(price);
+    }
+
+    /// Returns a server whose rank is to be computed again at the latest price, by
+    /// [`Scheduler::set_waiting`]; `None` if there is none. Each call returns another.
+    pub fn next_repriced(&mut self) -> Option<ServerId> {
+        self.prices.next(self.servers.len())
+    }
+
+    /// Returns whether [`Scheduler::next_repriced`] has a server to return.
+    pub fn is_repricing(&self) -> bool {
+        self.prices.is_due(self.servers.len())
     }
 
     /// Makes a server busy without a visit, even while it rests, so that the caller can take those
@@ -306,7 +339,8 @@ impl Scheduler {
         self.release(id, None, now);
         let server = self.server(id);
         if waiting.urls > 0 && server.due <= now && server.arrival > 0 {
-            let rank = server.rank_of(id, waiting, self.pace(id), &self.settings.schedule);
+            let terms = (&self.settings.schedule, self.prices.of(id));
+            let rank = server.rank_of(id, waiting, self.pace(id), terms);
             self.line_up(id, rank);
         } else {
             self.settle(id, waiting, now);

@@ -8,15 +8,21 @@
 //! | capability | C = (sum of Q over its best P URLs) / T | by Q |
 //! | random | by lot, drawn for each visit | first in, first out |
 //! | largest-site-first | URLs waiting | first in, first out |
+//! | yield | C' = (sum of Q over its best P' URLs) / (T' + price) | by Q |
 //!
-//! The last two are what others are measured against: a policy that is no better than `random` has
-//! chosen nothing.
+//! `random` and `largest-site-first` are what others are measured against: a policy that is no
+//! better than `random` has chosen nothing.
 //!
 //! P = min(burst, requests the server allows on a connection, queue length) is the number of pages
 //! of the server's next visit. T = (0 if parked, else 2 x connection time) + P x response time / p
 //! is how long that visit occupies a connection slot. Q(u) is the quality of URL u. A connection is
 //! parked if it is kept open between two visits. p is the speedup of a connection that is kept
 //! open. A server that rests is not ready, so rests are not part of its rank.
+//!
+//! Under `yield` a visit ends early if its next page gives less per unit of time than the best
+//! waiting server: see [`Estimates::offers_less`]. So a rank counts only the pages that a visit
+//! surely takes first: P' = min(P, 6), and T' is the T of these. A page and a new connection also
+//! cost what the [`Price`] says, since on a full core all slots wait for them.
 //!
 //! Laws: a rank is a fraction of integers, rounded as IEEE 754 defines it. Two fractions that
 //! differ by more than one part in 2^52 still differ when rounded. Servers of equal fraction go in
@@ -29,6 +35,7 @@
 //! Crawling a country, WWW 2005.
 
 use super::ServerId;
+use super::price::Price;
 use super::visit::{Burst, Visit};
 use crate::ground::random::mix;
 use std::num::NonZeroU64;
@@ -50,15 +57,19 @@ pub enum Policy {
     Random,
     /// The server with the most URLs waiting goes first.
     LargestSiteFirst,
+    /// The server that gives the most quality per unit of time goes first, where time on a full
+    /// core has a price; a visit ends early if another server offers more.
+    Yield,
 }
 
 impl Policy {
     /// All policies, in the order in which tables and charts compare them.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Bfs,
         Self::Performance,
         Self::Quality,
         Self::Capability,
+        Self::Yield,
         Self::Random,
         Self::LargestSiteFirst,
     ];
@@ -75,12 +86,18 @@ impl Policy {
             Self::Capability => "capability",
             Self::Random => "random",
             Self::LargestSiteFirst => "largest-site-first",
+            Self::Yield => "yield",
         }
+    }
+
+    /// Returns whether visits end early, and time of the core has a price.
+    pub fn ends_early(self) -> bool {
+        self == Self::Yield
     }
 
     /// Returns whether the URLs of a server are taken in the order of quality, not of arrival.
     pub fn is_by_quality(self) -> bool {
-        matches!(self, Self::Quality | Self::Capability)
+        matches!(self, Self::Quality | Self::Capability | Self::Yield)
     }
 }
 
@@ -148,6 +165,18 @@ pub(super) fn fraction(gain: u64, cost_us: u64) -> NonZeroU64 {
     NonZeroU64::new(!fraction.to_bits()).unwrap_or(NonZeroU64::MIN)
 }
 
+/// The number of pages of a visit that a rank counts under `yield` (DECISIONS.md 114).
+const SURE_PAGES: u32 = 6;
+
+/// The share of the best waiting server's quotient down to which a visit goes on, so that a visit
+/// isn't given up for a gain that a new connection uses up.
+const STAY: f64 = 0.8;
+
+/// Returns the quotient gain / cost that a fraction was computed from.
+fn quotient(fraction: NonZeroU64) -> f64 {
+    f64::from_bits(!fraction.get())
+}
+
 /// Returns the lot of a server's next visit: the same whenever it is computed, so that a server
 /// keeps its place while it waits.
 pub(in crate::frontier) fn lot((server, visits): (ServerId, u32)) -> NonZeroU64 {
@@ -205,6 +234,15 @@ impl Estimates {
         (connect, response, allowance)
     }
 
+    /// Returns how many of the best URLs in a queue a rank is computed from.
+    pub(super) fn counted(&self, burst: Burst, settings: &Settings) -> u32 {
+        match settings.policy {
+            Policy::Quality => 1,
+            Policy::Yield => self.visit_max(burst, settings).min(SURE_PAGES),
+            _ => self.visit_max(burst, settings),
+        }
+    }
+
     /// Returns the fraction of the rank that the server has if its queue is in the state `waiting`;
     /// `None` if the next URL is not in memory. `visit` is the server's number and how many visits
     /// it has had: what a lot is drawn for.
@@ -213,12 +251,13 @@ impl Estimates {
         waiting: Waiting,
         burst: Burst,
         settings: &Settings,
+        price: Price,
         visit: (ServerId, u32),
     ) -> Option<NonZeroU64> {
         if waiting.urls == 0 || !waiting.at_hand {
             return None;
         }
-        let pages = u64::from(waiting.urls.min(self.visit_max(burst, settings)));
+        let pages = u64::from(waiting.urls.min(self.counted(burst, settings)));
         Some(match settings.policy {
             Policy::Bfs => fraction(0, 1),
             Policy::Performance => fraction(pages, self.slot_us(pages, settings)),
@@ -226,7 +265,33 @@ impl Estimates {
             Policy::Capability => fraction(waiting.best_sum, self.slot_us(pages, settings)),
             Policy::Random => lot(visit),
             Policy::LargestSiteFirst => fraction(waiting.urls.into(), 1),
+            Policy::Yield => fraction(waiting.best_sum, self.priced_us(pages, settings, price)),
         })
+    }
+
+    /// Returns the cost of a visit of `pages` pages under the policy `yield`, in microseconds: the
+    /// slot's time and the price of the core's.
+    fn priced_us(&self, pages: u64, settings: &Settings, price: Price) -> u64 {
+        let opening = if self.is_parked { 0 } else { u64::from(price.connection_us) };
+        let core = opening + pages * u64::from(price.page_us);
+        self.slot_us(pages, settings).saturating_add(core)
+    }
+
+    /// Returns whether the next page of a visit gives so much less per unit of time than the best
+    /// waiting server that the visit should end. The page is described by its quality in millionths
+    /// and by the pace of this visit, the mean time of its replies; before the first one the
+    /// estimate counts. `best` is the fraction of that server's rank.
+    pub(super) fn offers_less(
+        &self,
+        (quality, pace): (u64, Option<Duration>),
+        best: NonZeroU64,
+        settings: &Settings,
+        price: Price,
+    ) -> bool {
+        let response_us = pace.map_or(self.response_us, narrow);
+        let next = Self { is_parked: true, response_us, ..*self };
+        let own = fraction(quality, next.priced_us(1, settings, price));
+        quotient(own) < STAY * quotient(best)
     }
 
     /// Returns the T of the formulas: how long a visit of `pages` pages occupies a connection slot,
@@ -291,6 +356,7 @@ mod tests {
             ..Visit::new(2, crate::ground::time::Instant::ZERO, crate::ground::time::Instant::ZERO)
         };
         let waiting = Waiting { urls: 4, at_hand: true, best_sum: 3_000_000 };
+        let price = Price { page_us: 3_000, connection_us: 7_000 };
         for (policy, is_parked, gain, cost) in [
             (Policy::Bfs, false, 0, 1),
             (Policy::Performance, false, 4, 2 * 50_000 + 4 * 120_000 * 10 / 12),
@@ -299,12 +365,15 @@ mod tests {
             (Policy::Capability, false, 3_000_000, 2 * 50_000 + 4 * 120_000 * 10 / 12),
             (Policy::Capability, true, 3_000_000, 4 * 120_000 * 10 / 12),
             (Policy::LargestSiteFirst, false, 4, 1),
+            (Policy::Yield, false, 3_000_000, 2 * 50_000 + 7_000 + 4 * (120_000 * 10 / 12 + 3_000)),
+            (Policy::Yield, true, 3_000_000, 4 * (120_000 * 10 / 12 + 3_000)),
         ] {
             let settings = Settings { policy, ..Settings::default() };
             let mut estimates = Estimates { is_parked, ..Estimates::default() };
             estimates.observe(&visit, &settings);
-            let rank =
-                |waiting| estimates.rank(waiting, Burst::Server, &settings, (ServerId(3), 2));
+            let rank = |waiting| {
+                estimates.rank(waiting, Burst::Server, &settings, price, (ServerId(3), 2))
+            };
             let own = rank(waiting);
             assert_eq!(own, Some(fraction(gain, cost)), "{policy:?}, parked: {is_parked}");
             for nothing in [Waiting { urls: 0, ..waiting }, Waiting { at_hand: false, ..waiting }] {

@@ -11,6 +11,7 @@ use super::ServerId;
 use super::groups::GroupId;
 use super::policy::{self, Estimates, Rank, Waiting};
 use super::politeness::Pace;
+use super::price::Price;
 use super::state::{Retirement, ServerState};
 use super::visit::Burst;
 #[cfg(test)]
@@ -117,9 +118,9 @@ impl Server {
         id: ServerId,
         waiting: Waiting,
         pace: Pace,
-        schedule: &policy::Settings,
+        (schedule, price): (&policy::Settings, Price),
     ) -> Option<NonZeroU64> {
-        self.estimates.rank(waiting, self.burst(pace), schedule, (id, self.visits))
+        self.estimates.rank(waiting, self.burst(pace), schedule, price, (id, self.visits))
     }
 
     /// Returns the rank of the server, which is its place in the ready queue or in the group that

@@ -2,6 +2,7 @@
 
 mod bounds;
 mod model;
+pub(crate) mod prices;
 mod records;
 
 use super::audit::Audited;
@@ -62,6 +63,7 @@ impl Pair {
         if self.ids.len() < SERVERS {
             let text = url(self.ids.len());
             let url = UrlRef::from_canonical(text.as_bytes()).expect("canonical");
+            self.model.prices.meet();
             self.ids.push(self.scheduler.server_of(url));
             assert_eq!(self.scheduler.find(url), self.ids.last().copied());
         }
@@ -89,7 +91,48 @@ impl Pair {
             94 if !busy && self.random.below(4) == 0 => self.retire(server),
             95 if self.model.servers[server].retired => self.reinstate(server),
             96 if self.random.below(4) == 0 => self.meet(),
+            97 => self.change_price(),
+            98 => (0..self.random.below(20)).for_each(|_| _ = self.reprice()),
+            99 if busy => self.may_end(server),
             _ => self.pass_time(),
+        }
+    }
+
+    fn change_price(&mut self) {
+        let [page_us, connection_us] = [(); 2].map(|()| self.random.pick(prices::TIMES_US));
+        let price = Price { page_us, connection_us };
+        self.scheduler.set_price(price);
+        self.model.prices.set(price);
+    }
+
+    /// Law: servers get a new price in turn, each once.
+    fn reprice(&mut self) -> bool {
+        let expected = self.model.prices.next();
+        let is_due = self.scheduler.is_repricing();
+        let found = self.scheduler.next_repriced().map(ServerId::index);
+        assert_eq!((found, is_due), (expected, expected.is_some()));
+        let Some(server) = found else { return false };
+        if self.model.servers[server].waits() {
+            self.report(server);
+        }
+        true
+    }
+
+    /// Law: a visit ends early if its next page gives less than 0.8 of the best waiting server.
+    fn may_end(&mut self, server: usize) {
+        let pace = Some(self.random.time(900)).filter(|_| self.random.below(2) == 0);
+        let Some((gain, cost)) = self.model.next_worth(server, pace) else { return };
+        let is_yield = self.model.settings.schedule.policy == Policy::Yield;
+        let best = is_yield.then(|| self.model.best(self.now)).flatten();
+        let best = best.map(|best| self.model.worth(best));
+        let quality = u64::try_from(gain).expect("as it was drawn");
+        let ends = self.scheduler.is_outbid(self.ids[server], (quality, pace), self.now);
+        let (gains, costs) = best.unwrap_or((0, 1));
+        let (own, others) = (10 * gain * costs, 8 * gains * cost);
+        if !is_yield {
+            assert!(!ends);
+        } else if own.abs_diff(others) > own / 1_000_000 {
+            assert_eq!(ends, own < others, "{gain} / {cost}, {gains} / {costs}");
         }
     }
 
@@ -368,6 +411,7 @@ impl Pair {
 
     /// Nothing is added any more: all servers are visited until no URL is left.
     fn drain(&mut self) {
+        while self.reprice() {}
         for server in 0..self.ids.len() {
             self.model.servers[server].at_hand = true;
             self.report(server);
@@ -434,6 +478,11 @@ fn law_the_baselines_agree_with_the_naive_model() {
     agrees_with_the_naive_model(Policy::LargestSiteFirst);
 }
 
+#[test]
+fn yield_agrees_with_the_naive_model() {
+    agrees_with_the_naive_model(Policy::Yield);
+}
+
 /// The model notices each fault, in a few histories at most.
 #[test]
 fn faults_are_noticed() {
@@ -441,6 +490,7 @@ fn faults_are_noticed() {
         (Sabotage::RankInverted, Policy::Bfs),
         (Sabotage::RankInverted, Policy::Capability),
         (Sabotage::RanksStale, Policy::Quality),
+        (Sabotage::RanksStale, Policy::Yield),
         (Sabotage::RanksStale, Policy::Performance),
         (Sabotage::WorstReleased, Policy::Quality),
         (Sabotage::DelayIgnored, Policy::Bfs),

@@ -1,6 +1,6 @@
 //! Calls of the frontier's verbs, as this thread made them since it asked for that.
 
-use crate::frontier::{Key, ServerId, Visit};
+use crate::frontier::{Key, Price, ServerId, Visit};
 use crate::ground::quality::Quality;
 use crate::ground::time::Instant;
 use std::cell::RefCell;
@@ -21,6 +21,9 @@ pub(crate) enum Call {
     Take(ServerId, Option<Key>),
     HasNext(ServerId),
     HasBetter(ServerId, Key),
+    IsOutbid(ServerId, Quality, Instant),
+    SetPrice(Price),
+    RepriceOne(Instant),
     GiveBack(ServerId, Key),
     PutOff(ServerId, Vec<u8>),
     Bind(ServerId, IpAddr, Instant),

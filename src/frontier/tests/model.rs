@@ -5,6 +5,7 @@
 
 use super::super::policy::Policy;
 use super::super::*;
+use crate::frontier::scheduler::tests::prices::NaivePrices;
 use crate::ground::time::Now;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -87,6 +88,7 @@ pub(super) struct Model {
     events: u64,
     /// URLs queued so far.
     pub(super) arrivals: u64,
+    pub(super) prices: NaivePrices,
 }
 
 impl Url {
@@ -163,7 +165,14 @@ impl Known {
 impl Model {
     pub(super) fn new(settings: Settings) -> Self {
         let servers = (0..SERVERS).map(|_| Known::new()).collect();
-        Self { settings, servers, next: BTreeMap::new(), events: 0, arrivals: 0 }
+        Self {
+            settings,
+            servers,
+            next: BTreeMap::new(),
+            events: 0,
+            arrivals: 0,
+            prices: NaivePrices::default(),
+        }
     }
 
     pub(super) fn policy(&self) -> Policy {
@@ -358,7 +367,11 @@ impl Model {
 
     /// How many of the best URLs make up the rank, if memory has room for them.
     pub(super) fn counted(&self, server: usize) -> u64 {
-        if self.policy() == Policy::Quality { 1 } else { self.visit_max(server) }
+        match self.policy() {
+            Policy::Quality => 1,
+            Policy::Yield => self.visit_max(server).min(6),
+            _ => self.visit_max(server),
+        }
     }
 
     /// Gain and cost of the next visit, in the words of design D5.
@@ -372,17 +385,23 @@ impl Model {
         let response = known.response_us.unwrap_or(us(schedule.response_time_new));
         let speedup = if allowance > 1 { u64::from(schedule.speedup_milli) } else { 1_000 };
         let opening = if known.parked { 0 } else { 2 * connect };
-        let slot = (opening + pages * response * 1_000 / speedup).max(1);
+        let slot = |pages: u64| (opening + pages * response * 1_000 / speedup).max(1);
         let quality =
             |most: u64| urls.iter().take(most as usize).map(|url| url.key.quality.millionths());
         let (gain, cost) = match schedule.policy {
             Policy::Bfs => (1, 1),
-            Policy::Performance => (pages, slot),
+            Policy::Performance => (pages, slot(pages)),
             // The next one is the best one; robots.txt has no quality of its own.
             Policy::Quality => (quality(1).sum::<u64>(), 1),
-            Policy::Capability => (quality(pages.min(known.counted)).sum::<u64>(), slot),
+            Policy::Capability => (quality(pages.min(known.counted)).sum::<u64>(), slot(pages)),
             Policy::Random => (!policy::lot((ServerId::from_index(server), known.visits)).get(), 1),
             Policy::LargestSiteFirst => (known.queue.len() as u64, 1),
+            Policy::Yield => {
+                let (few, price) = (pages.min(6), self.prices.of[server]);
+                let opening = if known.parked { 0 } else { u64::from(price.connection_us) };
+                let cost = slot(few) + opening + few * u64::from(price.page_us);
+                (quality(few.min(known.counted)).sum::<u64>(), cost)
+            }
         };
         (u128::from(gain), u128::from(cost))
     }
@@ -423,6 +442,7 @@ impl Model {
     /// server waits the full rest. `arrivals` are those of the snapshot, one for each server known:
     /// they decide between equals.
     pub(super) fn restore(&mut self, began: Now, now: Now, was_clean: bool, arrivals: &[u64]) {
+        self.prices.restart();
         let passed = now.unix.as_micros().saturating_sub(began.unix.as_micros());
         let passed = Duration::from_micros(passed);
         let end = |until: Instant| match until.since(began.at) {

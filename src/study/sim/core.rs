@@ -5,6 +5,7 @@
 //! beginning.
 
 use super::settings;
+use crate::engine::contract::Load;
 use crate::ground::time::Instant;
 use std::time::Duration;
 
@@ -17,7 +18,19 @@ pub(super) struct Core {
     rest_ps: u64,
     busy_ns: u64,
     charged: Tally,
+    reported: Reported,
 }
+
+/// What the last report of the core's load was computed from.
+#[derive(Clone, Copy, Debug, Default)]
+struct Reported {
+    at: Instant,
+    busy_ns: u64,
+    tally: Tally,
+}
+
+/// How often the load of the core is reported to the crawler.
+const PERIOD: Duration = Duration::from_secs(1);
 
 /// What the crawler has done since the start, in total.
 #[derive(Clone, Copy, Debug, Default)]
@@ -32,13 +45,43 @@ pub(super) struct Tally {
 
 impl Core {
     pub(super) fn new(costs: settings::Core) -> Self {
-        Self { costs, free_ns: 0, rest_ps: 0, busy_ns: 0, charged: Tally::default() }
+        Self {
+            costs,
+            free_ns: 0,
+            rest_ps: 0,
+            busy_ns: 0,
+            charged: Tally::default(),
+            reported: Reported::default(),
+        }
     }
 
     /// Gives the core to another process, which has already done `tally`; that is not charged.
     pub(super) fn is_taken_over(&mut self, now: Instant, tally: Tally) {
         self.free_ns = self.free_ns.min(now.as_micros() * 1_000);
         self.charged = tally;
+        self.reported = Reported { at: now, busy_ns: self.busy_ns, tally };
+    }
+
+    /// Returns the load of the core since the last report, if that is a second ago or more.
+    pub(super) fn report(&mut self, now: Instant) -> Option<Load> {
+        let length = now.since(self.reported.at);
+        if length < PERIOD {
+            return None;
+        }
+        let next = Reported { at: now, busy_ns: self.busy_ns, tally: self.charged };
+        let last = std::mem::replace(&mut self.reported, next);
+        let busy_ns = next.busy_ns - last.busy_ns;
+        let connections = next.tally.connections - last.tally.connections;
+        let opening_ns = self.costs.connect_ns * connections
+            + self.costs.handshake_ns * (next.tally.handshakes - last.tally.handshakes);
+        let pages = next.tally.replies - last.tally.replies;
+        let each = |ns: u64, count: u64| Duration::from_nanos(ns / count.max(1));
+        let busy_milli = u128::from(busy_ns) * 1_000 / length.as_nanos();
+        Some(Load {
+            busy_milli: u32::try_from(busy_milli).unwrap_or(u32::MAX),
+            page: each(busy_ns.saturating_sub(opening_ns), pages),
+            connection: each(opening_ns, connections),
+        })
     }
 
     /// Charges a turn that began at `now` with `open` connections and brought the total to `tally`.

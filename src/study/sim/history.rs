@@ -2,7 +2,7 @@
 //!
 //! Two runs with one seed have the same history, byte for byte.
 
-use crate::engine::contract::{Action, Families, Job};
+use crate::engine::contract::{Action, Families, Job, Load};
 use crate::ground::time::Instant;
 use std::fmt::Write;
 use std::net::IpAddr;
@@ -45,6 +45,19 @@ impl History {
                 let _ = write!(text, " {:?}", String::from_utf8_lossy(bytes));
             }
             text.push('\n');
+        }
+    }
+
+    /// Adds a report of the core's load at the time `at`: an input that decides the order of a
+    /// crawl, and that hangs on what the crawl has done before.
+    pub(super) fn note_load(&mut self, at: Instant, load: &Load) {
+        let Load { busy_milli, page, connection } = *load;
+        for number in [at.as_micros(), busy_milli.into()] {
+            self.number(number);
+        }
+        self.bytes(format!("{page:?} {connection:?}").as_bytes());
+        if let Some(text) = &mut self.text {
+            let _ = writeln!(text, "{at} {load:?}");
         }
     }
 

@@ -366,6 +366,10 @@ impl World {
             let (_, event) = self.inbox.pop_front().expect("as many as there were");
             self.feed(engine, now, event);
         }
+        if let Some(load) = self.core.report(at) {
+            self.history.note_load(at, &load);
+            engine.load(now, &load);
+        }
         engine.expired(now);
         self.obey(engine);
         self.core.charge(at, self.net.open(), self.tally(engine));

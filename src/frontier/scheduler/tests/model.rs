@@ -3,6 +3,7 @@
 
 use super::super::policy::Policy;
 use super::super::*;
+use super::prices::NaivePrices;
 use crate::ground::time::Now;
 use std::cmp::Reverse;
 
@@ -63,6 +64,7 @@ pub(super) struct Model {
     pub(super) servers: Vec<Known>,
     /// Clocks of groups that have been visited.
     pub(super) next: BTreeMap<Group, Instant>,
+    pub(super) prices: NaivePrices,
     events: u64,
 }
 
@@ -103,7 +105,7 @@ impl Known {
 impl Model {
     pub(super) fn new(settings: Settings) -> Self {
         let servers = (0..SERVERS).map(|_| Known::new()).collect();
-        Self { settings, servers, next: BTreeMap::new(), events: 0 }
+        Self { settings, servers, next: BTreeMap::new(), prices: NaivePrices::default(), events: 0 }
     }
 
     fn event(&mut self) -> u64 {
@@ -306,8 +308,12 @@ impl Model {
 
     /// How many of the best URLs make up the rank.
     pub(super) fn counted(&self, server: usize) -> usize {
-        let by_best = self.settings.schedule.policy == Policy::Quality;
-        if by_best { 1 } else { usize::try_from(self.visit_max(server)).expect("64 bits") }
+        let all = usize::try_from(self.visit_max(server)).expect("64 bits");
+        match self.settings.schedule.policy {
+            Policy::Quality => 1,
+            Policy::Yield => all.min(6),
+            _ => all,
+        }
     }
 
     /// What is reported to the scheduler.
@@ -322,7 +328,7 @@ impl Model {
     }
 
     /// Gain and cost of the next visit, in the words of design D5.
-    fn worth(&self, server: usize) -> (u128, u128) {
+    pub(super) fn worth(&self, server: usize) -> (u128, u128) {
         let (known, schedule) = (&self.servers[server], &self.settings.schedule);
         let urls = known.in_order(schedule.policy);
         let allowance = known.allowance.unwrap_or(u64::from(schedule.allowance_new));
@@ -332,17 +338,34 @@ impl Model {
         let response = known.response_us.unwrap_or(us(schedule.response_time_new));
         let speedup = if allowance > 1 { u64::from(schedule.speedup_milli) } else { 1_000 };
         let opening = if known.parked { 0 } else { 2 * connect };
-        let slot = (opening + pages * response * 1_000 / speedup).max(1);
+        let slot = |pages: u64| (opening + pages * response * 1_000 / speedup).max(1);
         let quality = |most: u64| urls.iter().take(most as usize).sum::<u64>();
         let (gain, cost) = match schedule.policy {
             Policy::Bfs => (1, 1),
-            Policy::Performance => (pages, slot),
+            Policy::Performance => (pages, slot(pages)),
             Policy::Quality => (quality(1), 1),
-            Policy::Capability => (quality(pages), slot),
+            Policy::Capability => (quality(pages), slot(pages)),
             Policy::Random => (!policy::lot((ServerId::from_index(server), known.visits)).get(), 1),
             Policy::LargestSiteFirst => (known.queue.len() as u64, 1),
+            Policy::Yield => {
+                let (few, price) = (pages.min(6), self.prices.of[server]);
+                let opening = if known.parked { 0 } else { u64::from(price.connection_us) };
+                (quality(few), slot(few) + opening + few * u64::from(price.page_us))
+            }
         };
         (u128::from(gain), u128::from(cost))
+    }
+
+    /// Gain and cost of one more page of a visit whose replies take `pace`.
+    pub(super) fn next_worth(&self, server: usize, pace: Option<Duration>) -> Option<(u128, u128)> {
+        let (known, schedule) = (&self.servers[server], &self.settings.schedule);
+        let gain = *known.in_order(schedule.policy).first()?;
+        let us = |time: Duration| u64::try_from(time.as_micros()).expect("short").max(1);
+        let estimate = known.response_us.unwrap_or(us(schedule.response_time_new));
+        let allowance = known.allowance.unwrap_or(u64::from(schedule.allowance_new));
+        let speedup = if allowance > 1 { u64::from(schedule.speedup_milli) } else { 1_000 };
+        let slot = (pace.map_or(estimate, us) * 1_000 / speedup).max(1);
+        Some((gain.into(), (slot + u64::from(self.prices.of[server].page_us)).into()))
     }
 
     /// What a visit has shown of a server.
@@ -380,6 +403,7 @@ impl Model {
     /// visited, waits go on by the calendar and never grow, and nothing is known of addresses.
     /// After an unclean stop every server waits the full rest. `known` servers are known.
     pub(super) fn restore(&mut self, began: Now, now: Now, was_clean: bool, known: usize) {
+        self.prices.restart();
         let passed = now.unix.as_micros().saturating_sub(began.unix.as_micros());
         let passed = Duration::from_micros(passed);
         let end = |until: Instant| match until.since(began.at) {
