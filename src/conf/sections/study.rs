@@ -196,6 +196,11 @@ section! {
         /// "auto" is the one that times and gains are relative to.
         against: Option<Policy> = None, choice(&policies()).or("auto"), [];
 
+        /// Name of a variant whose crawl under `against` all others are compared with, too: one
+        /// that crawls the same web. "own": crawls are compared within their variant only.
+        against_variant: Option<String> = None,
+            text("the name of a variant", |_| Ok(())).or("own"), [];
+
         /// Time between two samples of the curves.
         ///
         /// Short makes large files; long makes coarse curves.

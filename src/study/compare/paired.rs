@@ -46,15 +46,17 @@ const SHOWN: usize = 6;
 /// there is nothing to compare, or one repeat only.
 pub(super) fn table(results: &Results<'_>) -> Option<Table> {
     let plan = results.plan;
-    if plan.policies.len() < 2 || plan.repeats < 2 {
+    if plan.repeats < 2 || pairs(results).next().is_none() {
         return None;
     }
     let mut header = names(plan);
+    header.extend(plan.against_variant.map(|_| Column::text("against")));
     header.extend(COMPARED[..SHOWN].iter().map(|compared| Column::number(compared.name, "")));
     header.push(Column::number("larger area", "repeats"));
     header.push(Column::number("sign test", "p"));
     let rows = pairs(results).map(|(row, other)| {
         let mut cells = name_cells(results, row);
+        cells.extend(plan.against_variant.map(|_| Cell::Text(against_name(results, other))));
         let paired = |compared: &Compared| of_pair(results, (row, other), compared);
         cells.extend(COMPARED[..SHOWN].iter().map(|compared| match paired(compared) {
             Some(paired) => Cell::Text(in_words(&paired, compared.is_ratio, plan.repeats as usize)),
@@ -93,7 +95,7 @@ pub(super) fn whole_table(results: &Results<'_>) -> Table {
                 &results.plan.variants[*variant],
                 results.plan.value_name(*value),
                 policy.name(),
-                results.plan.against.name(),
+                &against_name(results, other),
                 compared.key,
                 kind,
             ]
@@ -117,11 +119,18 @@ pub(super) fn whole_table(results: &Results<'_>) -> Table {
     Table { caption: String::new(), header, rows }
 }
 
-/// Returns each row beside the one that it is compared with.
+/// Returns the name of a row that another is compared with: its policy, and its variant if there
+/// is a choice.
+fn against_name(results: &Results<'_>, row: &Row) -> String {
+    let (plan, spec) = (results.plan, results.spec(row));
+    let variant = plan.against_variant.map(|_| plan.variants[spec.variant].as_str());
+    variant.into_iter().chain([spec.policy.name()]).collect::<Vec<_>>().join(": ")
+}
+
+/// Returns each row beside those that it is compared with.
 fn pairs<'a>(results: &'a Results<'a>) -> impl Iterator<Item = (&'a Row, &'a Row)> {
-    let against = results.plan.against;
-    let rows = results.rows.iter().filter(move |row| results.spec(row).policy != against);
-    rows.filter_map(move |row| Some((row, results.under(row, against)?)))
+    let rows = results.rows.iter();
+    rows.flat_map(|row| results.against(row).map(move |other| (row, other)))
 }
 
 fn of_pair(results: &Results<'_>, pair: (&Row, &Row), compared: &Compared) -> Option<Paired> {
@@ -174,6 +183,16 @@ mod tests {
         assert_eq!(cells[10..13], ["6", "0", "0.03125"], "{row}");
         let number = |at: usize| cells[at].parse::<f64>().expect("a number");
         assert!(number(8) > 0.0 && number(8) < number(7) && number(7) < number(9), "{row}");
+    }
+
+    #[test]
+    fn another_variant_is_compared_with() {
+        let text = "[compare]\npolicies = [\"bfs\"]\nagainst = \"bfs\"\nrepeats = 2\n\
+                    variants = [\"a\", \"b: connections.open_max=2\"]\nagainst_variant = \"a\"";
+        let rows = results(text, &[50, 60, 20, 30], |results| whole_table(results).csv());
+        let rows: Vec<&str> = rows.lines().skip(1).collect();
+        let is_of_b = |row: &&str| row.starts_with("b,,bfs,a: bfs,");
+        assert!(!rows.is_empty() && rows.iter().all(is_of_b), "{rows:?}");
     }
 
     #[test]

@@ -27,6 +27,9 @@ pub(super) struct Plan {
     pub(super) reference: Policy,
     /// The policy that the others are compared with repeat by repeat.
     pub(super) against: Policy,
+    /// The index of the variant whose crawl under that policy the others are compared with beside
+    /// that of their own variant; `None` if there is none.
+    pub(super) against_variant: Option<usize>,
     /// How often each crawl is repeated.
     pub(super) repeats: u32,
     /// The webs that the runs crawl, each listed once.
@@ -89,6 +92,7 @@ impl Plan {
             policies,
             reference,
             against: compare.against.unwrap_or(reference),
+            against_variant: None,
             repeats: compare.repeats,
             grounds: Vec::new(),
         };
@@ -112,7 +116,29 @@ impl Plan {
                 plan.add(&changed, compare, variant, value);
             }
         }
+        if let Some(name) = &compare.against_variant {
+            plan.against_variant = Some(plan.comparable(name).map_err(|why| {
+                Failure::new(Exit::Usage, format!("{file}: compare.against_variant: {why}"))
+            })?);
+        }
         Ok(plan)
+    }
+
+    /// Returns the index of the variant of this name, if all variants crawl the same webs.
+    fn comparable(&self, name: &str) -> Result<usize, String> {
+        let variant = self.variants.iter().position(|variant| variant == name);
+        let variant = variant.ok_or_else(|| {
+            let names = self.variants.join("\", \"");
+            format!("no variant is named {name:?}; there are \"{names}\"")
+        })?;
+        let of = |variant| self.runs.iter().filter(move |run: &&Spec| run.variant == variant);
+        let other = self.runs.iter().find(|run| {
+            !of(variant).any(|own| (own.repeat, own.ground) == (run.repeat, run.ground))
+        });
+        other.map_or(Ok(variant), |run| {
+            let other = &self.variants[run.variant];
+            Err(format!("variant {other:?} crawls another web than {name:?}; take one of its own"))
+        })
     }
 
     /// Returns the number of values of the sweep; 1 if there is no sweep.
@@ -288,6 +314,24 @@ mod tests {
         ] {
             let plan = plan(&format!("[compare]\npolicies = {policies}")).expect("a plan");
             assert_eq!(plan.reference, expected, "{policies}");
+        }
+    }
+
+    #[test]
+    fn only_a_variant_of_the_same_web_is_compared_with() {
+        let text = |variant: &str| {
+            format!(
+                "[compare]\nvariants = [\"a\", \"b: connections.open_max=2\", \"{variant}\"]\n\
+                 against_variant = \"b\""
+            )
+        };
+        assert_eq!(plan(&text("c")).expect("a plan").against_variant, Some(1));
+        for (text, expected) in [
+            (text("c: web.hosts=7"), "variant \"c\" crawls another web than \"b\""),
+            (text("c").replace("= \"b\"", "= \"d\""), "is named \"d\""),
+        ] {
+            let found = plan(&text).expect_err("not comparable");
+            assert!(found.contains(expected), "{found}");
         }
     }
 

@@ -67,9 +67,24 @@ impl<'a> Results<'a> {
 
     /// Returns the row with the variant and value of `row` under another policy.
     pub(super) fn under(&self, row: &Row, policy: Policy) -> Option<&Row> {
-        let key = |row: &Row| (self.spec(row).variant, self.spec(row).value);
-        let is = |other: &&Row| key(other) == key(row) && self.spec(other).policy == policy;
-        self.rows.iter().find(is)
+        self.of(self.spec(row).variant, self.spec(row).value, policy)
+    }
+
+    /// Returns the rows that `row` is compared with: that of [`Plan::against`] in its own variant,
+    /// and that in [`Plan::against_variant`], unless they are `row` itself.
+    pub(super) fn against(&self, row: &Row) -> impl Iterator<Item = &Row> {
+        let (spec, against) = (self.spec(row), self.plan.against);
+        let own = (spec.variant, spec.policy);
+        let named = self.plan.against_variant.filter(|variant| *variant != spec.variant);
+        let variants = [Some(spec.variant), named].into_iter().flatten();
+        variants
+            .filter(move |variant| (*variant, against) != own)
+            .filter_map(move |variant| self.of(variant, spec.value, against))
+    }
+
+    fn of(&self, variant: usize, value: usize, policy: Policy) -> Option<&Row> {
+        let key = |spec: &Spec| (spec.variant, spec.value, spec.policy);
+        self.rows.iter().find(|row| key(self.spec(row)) == (variant, value, policy))
     }
 
     /// Compares a figure of two rows repeat by repeat: the differences `row` - `other`, or those of
