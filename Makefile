@@ -6,6 +6,8 @@ compare: CONF ?= conf/compare-2003.toml
 profile: CONF ?= conf/profile-lab.toml
 PREFIX ?= /usr/local
 STED = $(or $(CARGO_TARGET_DIR),target)/release/sted
+# Reports name the commit. Targets that build the same profile must agree on it: another value is another build.
+build stations frontier-study: export STED_COMMIT = $(shell git describe --always --dirty 2>/dev/null)
 
 .DEFAULT_GOAL := help
 .PHONY: help deps build crawl compare profile figure-5b study cache-study frontier-study test sim crash orders operate kill props fresh fuzz check check-crawler msrv deny conformance

@@ -119,6 +119,14 @@ fn the_same_web_under_each_policy() {
         let read = |folder: &TempDir| fs::read(folder.path().join("out").join(name));
         assert_eq!(read(&one).expect("written"), read(&two).expect("written"), "{name}");
     }
+    // The same command gives the same bytes, and says once which version made them.
+    for name in ["report.html", "conf.toml"] {
+        let read = || fs::read_to_string(two.path().join("out").join(name)).expect("written");
+        let before = read();
+        assert_eq!(compare(two.path()).code, Some(0));
+        assert_eq!(read(), before, "{name}");
+        assert_eq!(before.matches("ade by sted ").count(), 1, "{name}");
+    }
 }
 
 /// A crawl with estimated qualities is measured by the true ones: quality is the same in the end,

@@ -7,6 +7,14 @@ use std::fmt::Display;
 use std::fs;
 use std::path::Path;
 
+/// Returns what has made a result: the program, its version, and the commit if it was built by
+/// `make build`.
+pub(crate) fn version() -> String {
+    let commit = option_env!("STED_COMMIT").filter(|commit| !commit.is_empty());
+    let commit = commit.map(|commit| format!(", commit {commit}")).unwrap_or_default();
+    format!("sted {}{commit}", env!("CARGO_PKG_VERSION"))
+}
+
 /// Writes the file `name` in `directory`.
 ///
 /// # Errors

@@ -28,7 +28,7 @@ pub(super) fn write(
 ) -> Result<(), Failure> {
     let put = |name: &str, text: &str| output::put(directory, name, text);
     let drawn = curves::all(results);
-    put("conf.toml", &conf.render())?;
+    put("conf.toml", &format!("# Made by {}.\n{}", output::version(), conf.render()))?;
     put("summary.csv", &show::whole_summary(results).csv())?;
     put("paired.csv", &paired::whole_table(results).csv())?;
     for Drawn { file, chart, .. } in &drawn {
@@ -101,12 +101,14 @@ fn report(conf: &Conf, path: &Path, results: &Results<'_>, drawn: Vec<Drawn>) ->
     }
     blocks.push(Block::Heading("How to repeat it".to_owned()));
     blocks.push(Block::Text(
-        "The same configuration and version give the same numbers. All samples are in series.csv, \
+        "The same configuration and version give the same files to the byte, but for the version \
+         itself. All samples are in series.csv, \
          all figures by repeat with medians and ranges in summary.csv, differences between \
          policies in paired.csv, beside this file."
             .to_owned(),
     ));
     blocks.push(Block::Code(format!("sted compare {}", path.display())));
+    blocks.push(Block::Text(format!("Made by {}.", output::version())));
     blocks.push(Block::Details {
         summary: "The whole configuration".to_owned(),
         blocks: vec![Block::Code(conf.render())],
@@ -175,9 +177,5 @@ fn lead(conf: &Conf, results: &Results<'_>) -> String {
         1 => String::new(),
         repeats => format!(", {repeats} times with other seeds"),
     };
-    format!(
-        "{place}, crawled {world} by sted {} under {}{repeats}. {quality}",
-        env!("CARGO_PKG_VERSION"),
-        policies.join(", ")
-    )
+    format!("{place}, crawled {world} under {}{repeats}. {quality}", policies.join(", "))
 }
