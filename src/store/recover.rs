@@ -8,9 +8,14 @@
 //! may refer to what was lost, so they are removed. A file without any capture left is removed,
 //! too.
 //!
-//! Laws: nothing that was synced is cut off; running it again changes nothing more.
+//! What is left is synced, because a killed crawl may not have synced it, and a checkpoint counts
+//! everything before its position as durable. For the same reason what is cut off or removed must
+//! not come back after a later power failure.
+//!
+//! Laws: nothing that was synced is cut off; what is left is durable, and what is gone stays away;
+//! running it again changes nothing more.
 //! Cost: the lines of each open file are read once, and the records that are not known to be
-//! durable are inflated, or digested if they are plain.
+//! durable are inflated, or digested if they are plain. Each open file is synced.
 
 use super::Error;
 use super::cdxj;
@@ -149,9 +154,9 @@ fn cut(
     let Some(kept) = kept else {
         // The index is cut first: without it the WARC file counts as torn, whatever it contains.
         if disk.len(&index)?.is_some() {
-            disk.remove(&index)?;
+            discard(&index, disk)?;
         }
-        disk.remove(&warc)?;
+        discard(&warc, disk)?;
         found.cut.files += 1;
         found.cut.warc_bytes += warc_bytes;
         return Ok(());
@@ -159,6 +164,10 @@ fn cut(
     if kept.torn {
         disk.truncate(&index, kept.index_bytes)?;
         disk.truncate(&warc, kept.warc_bytes)?;
+    }
+    disk.sync(&warc)?;
+    if disk.len(&index)?.is_some() {
+        disk.sync(&index)?;
     }
     found.cut.warc_bytes += warc_bytes - kept.warc_bytes;
     found.full.push(full);
@@ -185,8 +194,17 @@ fn remove_orphans(indexes: &[String], prefix: &str, disk: &mut dyn Disk) -> Resu
         }
         let path = format!("index/{stem}.cdxj{OPEN}");
         if !there && disk.len(&path)?.is_some() {
-            disk.remove(&path)?;
+            discard(&path, disk)?;
         }
     }
+    Ok(())
+}
+
+/// Empties a file durably and removes it. The removal alone might not survive a power failure; then
+/// an empty file is back, which stands for nothing and is removed again.
+fn discard(name: &str, disk: &mut dyn Disk) -> Result<(), Error> {
+    disk.truncate(name, 0)?;
+    disk.sync(name)?;
+    disk.remove(name)?;
     Ok(())
 }

@@ -13,6 +13,8 @@ pub(crate) struct Memory(Arc<Mutex<State>>);
 #[derive(Debug, Default)]
 struct State {
     files: BTreeMap<String, File>,
+    /// The files that were created or removed, in order, as far as that is not durable yet.
+    changes: Vec<Change>,
     /// The number of bytes that all files together may take; `None` for no limit.
     room: Option<u64>,
     /// Whether an append that exceeds `room` leaves the bytes that fit; if not, it leaves none.
@@ -25,8 +27,16 @@ struct File {
     bytes: Vec<u8>,
     /// The number of bytes that survive a loss of power.
     synced: usize,
-    /// Whether the file's name survives a loss of power.
-    named: bool,
+    /// Durable bytes after `synced` that were cut off. A loss of power may bring them back until
+    /// the file is synced.
+    cut: Vec<u8>,
+}
+
+#[derive(Debug)]
+struct Change {
+    name: String,
+    /// The file that was removed; `None` if one was created.
+    removed: Option<File>,
 }
 
 impl Memory {
@@ -46,17 +56,36 @@ impl Memory {
         self.state().sync_fails = fails;
     }
 
-    /// Simulates a loss of power. Each file keeps its synced bytes and the first `draw(n)` of the
-    /// `n` others; `draw(n)` must return a number from 0 to `n`. A file whose name was not synced
-    /// survives only if `draw(1)` returns 1.
+    /// Simulates a loss of power; `draw(n)` must return a number from 0 to `n`. Each file keeps its
+    /// synced bytes and the first `draw(n)` of the `n` others. A truncation that was not synced has
+    /// happened only if `draw(1)` returns 1. Of the `n` files that were created in or removed from
+    /// a folder, and not synced, only the first `draw(n)` were. What remains is durable.
     pub(crate) fn lose_power(&self, mut draw: impl FnMut(u64) -> u64) {
         let mut state = self.state();
-        state.files.retain(|_, file| {
+        let mut folders: BTreeMap<String, Vec<Change>> = BTreeMap::new();
+        for change in std::mem::take(&mut state.changes) {
+            folders.entry(folder_of(&change.name).to_owned()).or_default().push(change);
+        }
+        for mut changes in folders.into_values() {
+            let happened = draw(changes.len() as u64) as usize;
+            for Change { name, removed } in changes.drain(happened..).rev() {
+                match removed {
+                    Some(file) => state.files.insert(name, file),
+                    None => state.files.remove(&name),
+                };
+            }
+        }
+        for file in state.files.values_mut() {
+            if !file.cut.is_empty() && draw(1) == 0 {
+                file.bytes.truncate(file.synced);
+                file.bytes.append(&mut file.cut);
+                file.synced = file.bytes.len();
+            }
             let spared = draw((file.bytes.len() - file.synced) as u64) as usize;
             file.bytes.truncate(file.synced + spared);
             file.synced = file.bytes.len();
-            file.named || draw(1) == 1
-        });
+            file.cut.clear();
+        }
     }
 
     /// Returns the content of a file.
@@ -86,6 +115,10 @@ impl State {
     }
 }
 
+fn folder_of(name: &str) -> &str {
+    name.rsplit_once('/').map_or("", |(folder, _)| folder)
+}
+
 impl Disk for Memory {
     fn append(&mut self, name: &str, bytes: &[u8]) -> Result<(), Error> {
         let mut state = self.state();
@@ -97,6 +130,9 @@ impl Disk for Memory {
             (false, false) => 0,
         };
         if taken > 0 || fits {
+            if !state.files.contains_key(name) {
+                state.changes.push(Change { name: name.to_owned(), removed: None });
+            }
             let file = state.files.entry(name.to_owned()).or_default();
             file.bytes.extend_from_slice(&bytes[..taken]);
         }
@@ -123,7 +159,9 @@ impl Disk for Memory {
             return Err(Error::new("sync", name, io::Error::other("device gone")));
         }
         let file = state.file("sync", name)?;
-        (file.synced, file.named) = (file.bytes.len(), true);
+        file.synced = file.bytes.len();
+        file.cut.clear();
+        state.changes.retain(|change| folder_of(&change.name) != folder_of(name));
         Ok(())
     }
 
@@ -131,14 +169,22 @@ impl Disk for Memory {
         let mut state = self.state();
         let file = state.file("truncate", name)?;
         assert!(len <= file.bytes.len() as u64, "{name} is cut, never stretched");
-        file.bytes.truncate(len as usize);
-        file.synced = file.synced.min(len as usize);
+        let len = len as usize;
+        if len < file.synced {
+            let cut = file.bytes[len..file.synced].to_vec();
+            file.cut.splice(..0, cut);
+        }
+        file.bytes.truncate(len);
+        file.synced = file.synced.min(len);
         Ok(())
     }
 
     fn rename(&mut self, from: &str, to: &str) -> Result<(), Error> {
         let mut state = self.state();
         state.file("rename", from)?;
+        // A rename is durable at once.
+        let created = |change: &&mut Change| change.removed.is_none() && change.name == from;
+        state.changes.iter_mut().filter(created).for_each(|change| change.name = to.to_owned());
         let file = state.files.remove(from).expect("it was there just now");
         state.files.insert(to.to_owned(), file);
         Ok(())
@@ -147,7 +193,8 @@ impl Disk for Memory {
     fn remove(&mut self, name: &str) -> Result<(), Error> {
         let mut state = self.state();
         state.file("remove", name)?;
-        state.files.remove(name);
+        let removed = state.files.remove(name);
+        state.changes.push(Change { name: name.to_owned(), removed });
         Ok(())
     }
 

@@ -169,6 +169,60 @@ fn power_may_go_at_any_time() {
     assert!(cuts > 20, "the fault was met: {cuts}");
 }
 
+/// Law: what a recovery leaves is durable, and what it cuts off or removes stays away. So a later
+/// checkpoint may rely on everything before its position, even if nothing was archived since.
+#[test]
+fn a_second_power_failure_undoes_no_recovery() {
+    let settings = Settings {
+        buffer_bytes: 700,
+        gzip_bytes_max: 900,
+        file_bytes_max: 26_000,
+        ..Settings::default()
+    };
+    let (mut cuts, mut whole) = (0, 0);
+    for seed in 0..300 {
+        let mut random = Ids::new(seed);
+        let mut disk = Memory::default();
+        let mut store = open(&settings, &mut disk);
+        for number in 0..random.word() % 60 {
+            let url = format!("http://example.com/{number}");
+            let size = random.word() as usize % 1_500;
+            keep(&mut store, &mut disk, &url, &"y".repeat(size / 100 * 100));
+            if random.word().is_multiple_of(20) {
+                sync(&mut store, &mut disk);
+            }
+        }
+        drop(store);
+        if !seed.is_multiple_of(4) {
+            disk.lose_power(|bytes| random.word() % (bytes + 1));
+        }
+        let store = open(&settings, &mut disk);
+        let (cut, position, urls) = (store.cut(), store.position(), all(&store, &mut disk));
+        drop(store);
+        disk.lose_power(|bytes| random.word() % (bytes + 1));
+        let (done, found) = repair::repaired(&settings, position, &mut disk);
+        assert_eq!((done.lost, done.damaged), (0, 0), "seed {seed}: {found:?}");
+        let store = Store::open_since(position, settings.clone(), identity(), 1, &mut disk, START);
+        let mut store = store.expect("an archive");
+        assert_eq!(all(&store, &mut disk), urls, "seed {seed}");
+        finish(&mut store, &mut disk).expect("room");
+        assert_eq!(judge(&disk), urls, "seed {seed}");
+        cuts += u64::from(cut != Cut::default());
+        whole += u64::from(cut == Cut::default() && !urls.is_empty());
+    }
+    assert!(cuts > 100 && whole > 30, "the faults were met: {cuts}, {whole}");
+}
+
+/// Returns the URLs of all captures, in the order of the files and their index lines.
+fn all(store: &Store, disk: &mut Memory) -> Vec<String> {
+    let mut urls = Vec::new();
+    let mut tell =
+        |url: &str, kept: Kept, _| urls.push((kept.own.file, kept.own.offset, url.to_owned()));
+    store.since(Position::default(), disk, &mut tell).expect("readable");
+    urls.sort();
+    urls.into_iter().map(|(_, _, url)| url).collect()
+}
+
 /// Some file systems store the length of a file before its bytes: records are then read as zeros.
 #[test]
 fn records_that_did_not_reach_the_disk_are_cut() {
