@@ -20,7 +20,7 @@
 //! open. A server that rests is not ready, so rests are not part of its rank.
 //!
 //! Under `yield` a visit ends early if its next page gives less per unit of time than the best
-//! waiting server: see [`Estimates::offers_less`]. So a rank counts only the pages that a visit
+//! waiting server: see `Estimates::offers_less`. So a rank counts only the pages that a visit
 //! surely takes first: P' = min(P, 6), and T' is the T of these. A page and a new connection also
 //! cost what the [`Price`] says, since on a full core all slots wait for them.
 //!
