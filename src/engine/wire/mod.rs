@@ -12,6 +12,7 @@
 mod conn;
 mod fetch;
 mod held;
+mod pause;
 mod pool;
 mod receive;
 mod requests;
@@ -156,7 +157,7 @@ impl Wire {
     /// Returns when the next connection times out, or when paused connections are checked again,
     /// whichever is first; `None` if neither will happen.
     pub(super) fn deadline(&self, now: Instant) -> Option<Instant> {
-        let unpause = (!self.paused.is_empty()).then(|| now + receive::SILENCE_MAX);
+        let unpause = (!self.paused.is_empty()).then(|| now + pause::SILENCE_MAX);
         self.conns.nearest().into_iter().chain(unpause).min()
     }
 }
