@@ -91,7 +91,7 @@ conformance: ## run the conformance cases of DIR=folder
 	@test -n "$(DIR)" || { echo "usage: make conformance DIR=folder-of-cases" >&2; exit 2; }
 	STED_CONFORMANCE="$(abspath $(DIR))" $(CARGO) test --locked --test tests conformance:: -- --ignored --nocapture
 
-study: build ## run the experiments on scheduling; write reports to bench/runs (GRAPH=folder of cnr-2000, or REPEATS=2 PAGES=3000 OUT=folder for a look)
+study: build ## run the experiments on scheduling; write reports to bench/runs (GRAPH="folders of real links", or REPEATS=2 PAGES=3000 OUT=folder for a look)
 	bench/study $(GRAPH)
 
 cache-study: build ## measure hit rates of caches of known URLs; write a report to bench/runs (GRAPH=folder of cnr-2000)

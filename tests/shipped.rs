@@ -36,7 +36,9 @@ fn small(path: &str, folder: &Path, changes: &[(&str, &str, Value)]) -> String {
     let has_graph = conf.get("web").and_then(|web| web.get("graph")).is_some();
     if has_graph {
         // The operator has to download the graph: a drawn web replaces it.
-        conf["web"].as_table_mut().expect("a section").remove("graph");
+        let web = conf["web"].as_table_mut().expect("a section");
+        web.remove("graph");
+        web.remove("hosts_file");
     }
     for (section, key, value) in SMALL.iter().chain(changes) {
         let is_there = conf.contains_key(*section) || *section == "limits";
