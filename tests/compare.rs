@@ -153,6 +153,30 @@ fn estimates_are_judged_by_the_truth() {
     assert_eq!(ends["known,,1,bfs"].seconds, ends["opic,,1,bfs"].seconds);
 }
 
+/// With "parent" the crawls learn a page's quality when they fetch it, and estimate those of its
+/// links by it: that is worth something, and less than to know them before.
+#[test]
+fn parents_tell_something_of_their_links() {
+    let folder = folder(&study(
+        "policies = [\"bfs\", \"quality\"]\nquality = \"topical\"\ntopical_parent_share = 0.6\n\
+         variants = [\"known\", \"parent: quality.source=parent\", \
+         \"depth: quality.source=depth, quality.fall=1\"]",
+    ));
+    let run = compare(folder.path());
+    assert_eq!(run.code, Some(0), "{}", run.err);
+    let lines = series(folder.path());
+    let half = |name: &str| {
+        let of = |line: &&Line| line.run == name && line.pages <= 200;
+        lines.iter().rfind(of).expect("samples").quality
+    };
+    let [known, parent, depth] =
+        ["known", "parent", "depth"].map(|it| half(&format!("{it},,1,quality")));
+    assert!(known > parent && parent > depth, "{known}, {parent}, {depth}");
+    let ends = ends(series(folder.path()));
+    // At a factor of 1 all depths are equal.
+    assert_eq!(ends["depth,,1,bfs"].seconds, ends["depth,,1,quality"].seconds);
+}
+
 #[test]
 fn a_sweep_has_a_curve_over_its_values() {
     let folder = folder(&study(

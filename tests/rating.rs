@@ -5,7 +5,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use sted::ground::random::Random;
-use sted::rating::{Rating, Settings, Site, Source, Table};
+use sted::rating::{Found, Rating, Settings, Site, Source, Table};
 use sted::url::{Batch, Limits, Url, canon::Joiner};
 
 /// Links of a page; three quarters of them stay on its server.
@@ -15,7 +15,7 @@ const LINKS: usize = 25;
 #[test]
 fn costs_can_be_measured() {
     let table = measure(20, 50);
-    assert_eq!(table.lines().count(), 9, "{table}");
+    assert_eq!(table.lines().count(), 11, "{table}");
 }
 
 /// `cargo test --release --test tests costs_of_ratings -- --ignored --nocapture`
@@ -41,6 +41,8 @@ fn measure(pages: u64, hosts: u64) -> String {
         (Source::Inlinks, 1_000, Site::Domain),
         (Source::Opic, 1_000, Site::Server),
         (Source::Opic, 1_000, Site::Domain),
+        (Source::Parent, 1_000, Site::Server),
+        (Source::Depth, 1_000, Site::Server),
     ];
     for (source, zipf_exponent_milli, site) in cases {
         let table = Some(table.0.clone());
@@ -56,7 +58,10 @@ fn measure(pages: u64, hosts: u64) -> String {
             .map(|()| ns_a_link(&web, |page, links| rating.page(page.view(), &mut links.iter())));
         let mut sum = 0_u64;
         let asked = ns_a_link(&web, |_, links| {
-            sum += links.iter().map(|link| rating.of(link).millionths()).sum::<u64>();
+            sum += links
+                .iter()
+                .map(|link| rating.of(link, Found::default()).millionths())
+                .sum::<u64>();
         });
         let (name, sites) = (source.name(), rating.sites());
         writeln!(

@@ -5,6 +5,7 @@
 //! fresh` seeds that were never run before. After the faults stop, the crawl must complete. Seeds
 //! that failed once stay in [`REGRESSIONS`].
 
+pub mod qualities;
 mod sites;
 
 use crate::trials::{asked, each, fresh_seeds};
@@ -79,7 +80,7 @@ fn a_turn_that_does_too_much_is_noticed() {
 #[test]
 fn what_comes_out_does_not_depend_on_the_budget() {
     for seed in [2, 5, 13] {
-        let outcomes = |turn_bytes| {
+        let outcomes = |source, turn_bytes| {
             let mut plan = Plan::of(seed);
             plan.world.faults = Faults::default();
             plan.world.core = Core::default();
@@ -87,7 +88,7 @@ fn what_comes_out_does_not_depend_on_the_budget() {
             for most in [&mut plan.laws.turn_units_max, &mut plan.laws.turn_intake_max] {
                 *most = *most - drawn + turn_bytes;
             }
-            plan.engine.rating.source = Source::Uniform;
+            plan.engine.rating.source = source;
             let run = run_plan(plan, false);
             assert_eq!(run.verdict, Ok(()), "seed {seed}, {turn_bytes} bytes a turn");
             let (_, log) = run.files.iter().find(|(name, _)| name == "crawl.log").expect("it is");
@@ -96,10 +97,13 @@ fn what_comes_out_does_not_depend_on_the_budget() {
             lines.sort();
             lines
         };
-        let expected = outcomes(1 << 20);
+        let expected = outcomes(Source::Uniform, 1 << 20);
         assert!(expected.len() > 20, "seed {seed} did something");
-        assert!(expected == outcomes(2_000), "seed {seed}: 2,000 units a turn");
-        assert!(expected == outcomes(50_000), "seed {seed}: 50,000 units a turn");
+        for source in [Source::Uniform, Source::Parent] {
+            let (small, medium) = (outcomes(source, 2_000), outcomes(source, 50_000));
+            assert!(expected == small, "seed {seed}: {source:?}, 2,000 units a turn");
+            assert!(expected == medium, "seed {seed}: {source:?}, 50,000 units a turn");
+        }
     }
 }
 
@@ -215,6 +219,7 @@ fn run_plan(plan: Plan, records: bool) -> Run {
     world.watch_servers(Box::new(move |at, seen| observer.borrow_mut().observe(at, seen)));
     let disk = MemoryDisk::new();
     let start = sim::now_at(sted::ground::time::Instant::ZERO);
+    let rating = plan.engine.rating.clone();
     let mut engine =
         Engine::new(plan.engine, &urls, Box::new(disk.clone()), Meter::new(still), start)
             .unwrap_or_else(|error| panic!("{error}"));
@@ -239,6 +244,7 @@ fn run_plan(plan: Plan, records: bool) -> Run {
             |broken: Vec<Violation>| broken.iter().map(|one| format!("\n  {one}")).collect();
         let log = disk.read("crawl.log").unwrap_or_default();
         each_filed(&web, &log, |place, is_own| judge.check_capture(at, place, is_own));
+        qualities::check(&String::from_utf8_lossy(&log), &rating)?;
         judge.conclude(&engine, at).map_err(listed)
     });
     let files =
@@ -282,7 +288,8 @@ impl Plan {
         let mut draw = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5eed);
         let web = web(&mut draw, seed);
         let world = world(&mut draw, seed);
-        let (engine, laws) = crawl(&mut draw, seed, &web);
+        let (mut engine, laws) = crawl(&mut draw, seed, &web);
+        qualities::draw(seed, &web, &mut engine.rating);
         let mut text = String::new();
         let _ = write!(
             text,

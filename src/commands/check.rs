@@ -28,7 +28,7 @@ pub fn run(file: &ConfFile, urls: &[String], is_json: bool) -> Result<Exit, Fail
         seeds = inputs::seeds(&conf)?;
         inputs::warn_of_scope(&conf, &seeds);
     }
-    inputs::warn_of_hosts(&conf);
+    inputs::warn_of_conf(&conf);
     sites::warn(&conf, &file.path);
     let text = match urls {
         [] => format!("{}\n{}", remarks(&conf, file), conf.render()),

@@ -57,7 +57,7 @@ pub fn run(asked: &Asked) -> Result<Exit, Failure> {
     let lab = study::lab_of(&mut conf, &file, &directory)?;
     let seeds = inputs::seeds(&conf)?;
     inputs::warn_of_scope(&conf, &seeds);
-    inputs::warn_of_hosts(&conf);
+    inputs::warn_of_conf(&conf);
     let mut settings = settings::engine(&conf, key);
     settings.rating.table = table;
     write_whole(&directory, "conf.toml", &effective)?;

@@ -2,7 +2,7 @@
 //! limit.
 
 use super::{Exit, Failure, settings};
-use crate::conf::{Conf, Scope, SiteTable};
+use crate::conf::{Conf, Scope, SiteTable, Source};
 use crate::os::{dns, input, signal};
 use crate::rating::{Rating, Table};
 use crate::seeds::{self, Doubtful, Parsed, Seed};
@@ -101,10 +101,18 @@ pub(crate) fn seeds(conf: &Conf) -> Result<Vec<Seed>, Failure> {
     Ok(all)
 }
 
-/// Warns of invalid lines of the hosts file.
-pub(crate) fn warn_of_hosts(conf: &Conf) {
+/// Warns of invalid lines of the hosts file, and of a source of qualities that has nothing to tell
+/// pages apart by.
+pub(crate) fn warn_of_conf(conf: &Conf) {
     if let Some(text) = dns::unread_hosts(&conf.names.hosts_file) {
         log::warn!("names.hosts_file: {text}");
+    }
+    let quality = &conf.quality;
+    if quality.source == Source::Parent && quality.file.is_none() && conf.compare.is_none() {
+        log::warn!(
+            "quality.source: without a file no page has a quality of its own, so \"parent\" is \
+             the same as \"depth\"; name a quality.file"
+        );
     }
 }
 

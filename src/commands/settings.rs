@@ -226,6 +226,7 @@ fn rating(whole: &Conf, key: [u8; 16]) -> rating::Settings {
         zipf_exponent_milli: conf.zipf_exponent.thousandths(),
         table: None,
         unlisted: quality_of(conf.unlisted),
+        fall_milli: conf.fall.thousandths(),
         site: conf.site,
         sites_max: conf.sites_max,
     }

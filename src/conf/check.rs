@@ -109,9 +109,9 @@ fn quality(conf: &Conf, clash: &mut Reporter<'_>) {
         "missing: source = \"file\" needs a table; name its file, or write source = \"uniform\"",
     );
     clash(
-        !is_table && quality.file.is_some(),
+        !is_table && quality.source != Source::Parent && quality.file.is_some(),
         &["quality.file", "quality.source"],
-        "the table has no effect; write source = \"file\", or remove this key",
+        "the table has no effect; write source = \"file\" or \"parent\", or remove this key",
     );
 }
 

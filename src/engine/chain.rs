@@ -296,7 +296,7 @@ impl Engine {
         // Whatever fetches the target reports its outcome.
         self.note_seed_outcome(chain, Outcome::RedirectToKnown);
         let Hop { url, key, via, hops, .. } = &chain.hop;
-        let found = redirected(&chain.first, *hops);
+        let found = self.redirected_from(&chain.first, *hops);
         let write = |out: &mut Vec<u8>| found.encode(url.as_str(), via, out);
         if !self.chains.hold(*key, write) {
             self.admission.seen_mut().offer_with(*key, write);
@@ -481,7 +481,7 @@ impl Engine {
         for chain in self.chains.live.values() {
             if self.sites.get(chain.server).retired_as().is_some() {
                 let Hop { url, key, via, hops, .. } = &chain.hop;
-                let found = redirected(&chain.first, *hops);
+                let found = self.redirected_from(&chain.first, *hops);
                 let mut entry = Vec::new();
                 found.encode(url.as_str(), via, &mut entry);
                 held.push((*key, entry));
@@ -489,11 +489,11 @@ impl Engine {
         }
         held
     }
-}
 
-/// Returns how the target of a redirect was found. `first` begins its chain.
-fn redirected(first: &Item, hops: u8) -> Discovery {
-    Discovery { letter: REDIRECT, hops, ..Discovery::of(first) }
+    /// Returns how the target of a redirect was found. `first` begins its chain.
+    fn redirected_from(&self, first: &Item, hops: u8) -> Discovery {
+        Discovery { letter: REDIRECT, hops, ..self.admission.found_of(first) }
+    }
 }
 
 /// The fixed cost of storing one cookie, in units of work (see `ledger`), in addition to one unit

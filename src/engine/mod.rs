@@ -221,11 +221,7 @@ impl Engine {
     fn offer_seed(&mut self, url: UrlRef<'_>) {
         let fingerprint = self.admission.key_of(url, &mut Vec::new());
         let mut entry = Vec::new();
-        Discovery { letter: seeds::SEED, hops: 0, depth: 0, requisite: 0 }.encode(
-            url.as_str(),
-            "",
-            &mut entry,
-        );
+        Discovery::SEED.encode(url.as_str(), "", &mut entry);
         self.admission.seen_mut().offer(fingerprint, &entry);
     }
 

@@ -12,7 +12,6 @@ use super::counts::{Loss, Losses};
 use super::ledger::Work;
 use super::outcome::Outcome;
 use super::robots::state::Robots;
-use super::seeds::SEED;
 use crate::frontier::{Retirement, ServerId, ServerState};
 use crate::url::Url;
 
@@ -40,11 +39,7 @@ impl Engine {
                 is_retired || self.sites.get(id).robots_lost() > 0
             });
             if !comes_back {
-                self.queue(
-                    Discovery { letter: SEED, hops: 0, depth: 0, requisite: 0 },
-                    url.view(),
-                    None,
-                );
+                self.queue(Discovery::SEED, url.view(), None);
             }
         }
     }
@@ -56,7 +51,7 @@ impl Engine {
 
     /// Keeps a URL whose server was given up on disk, so that a later revival can queue it again.
     pub(super) fn keep_given_up(&mut self, id: ServerId, item: &Item) {
-        let found = Discovery::of(item);
+        let found = self.admission.found_of(item);
         let url = self.backlog.origin(id).url_of(&item.target);
         let via = item.via.as_deref().unwrap_or("");
         self.backlog.given_up_mut().add(|out| found.encode(&url, via, out));

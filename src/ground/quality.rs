@@ -6,6 +6,7 @@
 //! Laws: a quality is never negative and never above [`Quality::MAX`], so the sum of a million
 //! highest qualities fits 64 bits. Equal text is parsed to equal quality. Cost: eight bytes.
 
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use std::fmt;
 
 /// The quality of a page, counted in millionths of the quality of the mean page.
@@ -55,6 +56,12 @@ impl Quality {
         self.0
     }
 
+    /// Returns the quality times `milli` thousandths, at most [`Quality::MAX`], rounded down.
+    pub const fn scaled(self, milli: u32) -> Self {
+        let exact = self.0 as u128 * milli as u128 / 1_000;
+        if exact > Self::MAX.0 as u128 { Self::MAX } else { Self(exact as u64) }
+    }
+
     /// Rounds `value`, a multiple of the mean page's quality, to the nearest millionth.
     ///
     /// # Errors
@@ -79,6 +86,19 @@ impl Quality {
     /// The text is not a number, or the number is negative or above [`Quality::MAX`].
     pub fn parse(text: &str) -> Result<Self, Invalid> {
         Self::from_f64(text.trim().parse().map_err(|_| Invalid::Syntax)?)
+    }
+}
+
+/// A number, which parses as the same quality.
+impl Serialize for Quality {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_f64(self.0 as f64 / 1e6)
+    }
+}
+
+impl<'de> Deserialize<'de> for Quality {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Self::from_f64(f64::deserialize(deserializer)?).map_err(de::Error::custom)
     }
 }
 
@@ -116,9 +136,13 @@ mod tests {
 
     #[test]
     fn what_is_shown_reads_back() {
-        for millionths in [0, 1, 999_999, 1_000_000, 1_234_567_890, 1_000_000_000_000] {
+        for millionths in
+            [0, 1, 999_999, 1_000_000, 1_234_567_890, 999_999_999_999, 1_000_000_000_000]
+        {
             let quality = Quality::from_millionths(millionths);
             assert_eq!(Quality::parse(&quality.to_string()), Ok(quality));
+            let json = serde_json::to_string(&quality).expect("a number");
+            assert_eq!(serde_json::from_str::<Quality>(&json).expect(&json), quality);
         }
     }
 }

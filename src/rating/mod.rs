@@ -17,8 +17,10 @@
 //! | zipf | 48; 280 unless the exponent is 1 | - | - |
 //! | table | 240 | - | 22 bytes an entry, and a bit a crawl |
 //! | inlinks | 78; by domain 130 | 59; by domain 73 | 12 bytes a site of `sites_max` |
+//! | parent, depth | 5 | - | that of a table, if there is one |
 //! | opic | 100; by domain 150 | 66; by domain 80 | 32 bytes a site of `sites_max` |
 
+mod inherited;
 mod inlinks;
 mod listing;
 mod opic;
@@ -35,6 +37,7 @@ use crate::ground::codec::{Short, Take};
 use crate::ground::quality::Quality;
 use crate::url::UrlRef;
 use crate::url::site::Sites;
+use inherited::{Depth, Parent};
 use inlinks::Inlinks;
 use opic::Opic;
 use sites::Names;
@@ -56,11 +59,23 @@ pub enum Source {
     Inlinks,
     /// The importance of the URL's site by OPIC, in which pages pass on cash along their links.
     Opic,
+    /// The quality of the page that links to the URL, falling by hop.
+    Parent,
+    /// The number of links from a seed to the URL.
+    Depth,
 }
 
 impl Source {
     /// All sources of qualities.
-    pub const ALL: [Self; 5] = [Self::Uniform, Self::Zipf, Self::Table, Self::Inlinks, Self::Opic];
+    pub const ALL: [Self; 7] = [
+        Self::Uniform,
+        Self::Zipf,
+        Self::Table,
+        Self::Inlinks,
+        Self::Opic,
+        Self::Parent,
+        Self::Depth,
+    ];
 
     /// Returns the name of the source that is used in configuration and reports.
     pub fn name(self) -> &'static str {
@@ -70,6 +85,8 @@ impl Source {
             Self::Table => "file",
             Self::Inlinks => "inlinks",
             Self::Opic => "opic",
+            Self::Parent => "parent",
+            Self::Depth => "depth",
         }
     }
 }
@@ -109,10 +126,14 @@ pub struct Settings {
     pub zipf_pages: u64,
     /// The exponent of Zipf's law for [`Source::Zipf`], in thousandths.
     pub zipf_exponent_milli: u32,
-    /// The table of [`Source::Table`]; `None` for other sources.
+    /// The table of [`Source::Table`], or of the pages that [`Source::Parent`] knows once they are
+    /// fetched; `None` if there is none.
     pub table: Option<Arc<Table>>,
     /// The quality of a URL that isn't in the table of [`Source::Table`].
     pub unlisted: Quality,
+    /// The factor by which [`Source::Parent`] and [`Source::Depth`] fall with each link, in
+    /// thousandths.
+    pub fall_milli: u32,
     /// The URLs whose sites have a quality of their own, by the number of their table.
     pub sites: Arc<Sites>,
     /// The qualities of the tables of `sites`; `None` for a table without one.
@@ -136,6 +157,7 @@ impl Default for Settings {
             zipf_exponent_milli: 1_000,
             table: None,
             unlisted: Quality::ONE,
+            fall_milli: 800,
             sites: Arc::default(),
             own: Vec::new(),
             site: Site::Server,
@@ -166,6 +188,18 @@ enum Estimate {
     Table(Lookups),
     Inlinks(Inlinks),
     Opic(Opic),
+    Parent(Parent),
+    Depth(Depth),
+}
+
+/// How a URL was found, as far as its quality depends on that.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Found {
+    /// What [`Rating::of_links`] returned for the page that links to the URL; `None` if the URL was
+    /// found on no page.
+    pub estimate: Option<Quality>,
+    /// The number of links that lead from a seed to the URL.
+    pub depth: u16,
 }
 
 impl Rating {
@@ -190,16 +224,24 @@ impl Rating {
             }
             Source::Inlinks => Estimate::Inlinks(Inlinks::new(names, settings.sites_max)),
             Source::Opic => Estimate::Opic(Opic::new(names, settings.sites_max)),
+            Source::Parent => {
+                let pages = settings.table.map(|table| Lookups::new(table, settings.unlisted));
+                Estimate::Parent(Parent::new(pages, settings.fall_milli))
+            }
+            Source::Depth => Estimate::Depth(Depth::new(settings.fall_milli)),
         };
         Self { estimate, sites, own }
     }
 
-    /// Returns the current quality of a URL. A call changes no quality; look-ups in a table are
-    /// counted for [`Rating::unused`] and [`Rating::unlisted`].
-    pub fn of(&self, url: UrlRef<'_>) -> Quality {
+    /// Returns the current quality of a URL that was found in this way. A call changes no quality;
+    /// look-ups in a table are counted for [`Rating::unused`] and [`Rating::unlisted`].
+    pub fn of(&self, url: UrlRef<'_>, found: Found) -> Quality {
         if let Some(own) = self.own_of(url) {
             return match &self.estimate {
                 Estimate::Table(lookups) => lookups.listed(url).unwrap_or(own),
+                Estimate::Parent(parent) if found.estimate.is_none() => {
+                    parent.known(url).unwrap_or(own)
+                }
                 _ => own,
             };
         }
@@ -209,6 +251,43 @@ impl Rating {
             Estimate::Table(lookups) => lookups.of(url),
             Estimate::Inlinks(inlinks) => inlinks.of(url),
             Estimate::Opic(opic) => opic.of(url),
+            Estimate::Parent(parent) => {
+                found.estimate.or_else(|| parent.known(url)).unwrap_or(Quality::ONE)
+            }
+            Estimate::Depth(depth) => depth.at(found.depth),
+        }
+    }
+
+    /// Returns whether URLs take over the quality of the page that they are found on, so that
+    /// [`Rating::of_links`] returns it.
+    pub fn inherits(&self) -> bool {
+        matches!(self.estimate, Estimate::Parent(_))
+    }
+
+    /// Returns the quality that is known of a page once it is fetched; `None` if none is, or if the
+    /// source of qualities is not [`Source::Parent`].
+    pub fn of_page(&self, url: UrlRef<'_>) -> Option<Quality> {
+        match &self.estimate {
+            Estimate::Parent(parent) => parent.known(url),
+            _ => None,
+        }
+    }
+
+    /// Returns the estimate for what a page of the quality `page` links to; `None` unless
+    /// [`Rating::inherits`].
+    pub fn of_links(&self, page: Quality) -> Option<Quality> {
+        match &self.estimate {
+            Estimate::Parent(parent) => Some(parent.of_links(page)),
+            _ => None,
+        }
+    }
+
+    /// Returns the look-ups in the table of qualities; `None` if the source has no table.
+    fn lookups(&self) -> Option<&Lookups> {
+        match &self.estimate {
+            Estimate::Table(lookups) => Some(lookups),
+            Estimate::Parent(parent) => parent.pages(),
+            _ => None,
         }
     }
 
@@ -231,9 +310,9 @@ impl Rating {
     pub fn page<'a>(&mut self, page: UrlRef<'_>, links: &mut dyn Iterator<Item = UrlRef<'a>>) {
         let links = &mut links.take(LINKS_MAX);
         match &mut self.estimate {
-            Estimate::Uniform | Estimate::Zipf(_) | Estimate::Table(_) => {}
             Estimate::Inlinks(inlinks) => inlinks.page(page, links),
             Estimate::Opic(opic) => opic.page(page, links),
+            _ => {}
         }
     }
 
@@ -241,28 +320,22 @@ impl Rating {
     /// is usually misspelt. It is counted in each call, a microsecond for a hundred thousand
     /// entries.
     pub fn unused(&self) -> usize {
-        match &self.estimate {
-            Estimate::Table(lookups) => lookups.unused(),
-            _ => 0,
-        }
+        self.lookups().map_or(0, Lookups::unused)
     }
 
     /// Returns the number of look-ups that found nothing in the table and returned the default
     /// quality.
     pub fn unlisted(&self) -> u64 {
-        match &self.estimate {
-            Estimate::Table(lookups) => lookups.unlisted(),
-            _ => 0,
-        }
+        self.lookups().map_or(0, Lookups::unlisted)
     }
 
     /// Encodes the estimates in pieces, for a later run with the same settings, and calls `report`
     /// with each. There are no pieces if qualities don't depend on the crawl.
     pub fn encode(&self, report: &mut dyn FnMut(&[u8])) {
         match &self.estimate {
-            Estimate::Uniform | Estimate::Zipf(_) | Estimate::Table(_) => {}
             Estimate::Inlinks(inlinks) => inlinks.encode(report),
             Estimate::Opic(opic) => opic.encode(report),
+            _ => {}
         }
     }
 

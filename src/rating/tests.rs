@@ -54,6 +54,11 @@ fn rating(source: Source) -> Rating {
     Rating::new(Settings { source, sites_max: 1_024, ..Settings::default() })
 }
 
+/// Returns the quality of a URL that was found on no page.
+fn of(rating: &Rating, url: UrlRef<'_>) -> Quality {
+    rating.of(url, Found::default())
+}
+
 /// The quality by each source before any page.
 #[test]
 fn sources_before_any_page() {
@@ -64,14 +69,16 @@ fn sources_before_any_page() {
         (Source::Table, "file", false),
         (Source::Inlinks, "inlinks", true),
         (Source::Opic, "opic", true),
+        (Source::Parent, "parent", false),
+        (Source::Depth, "depth", false),
     ] {
         let rating = rating(source);
         assert_eq!((source.name(), rating.counts_links()), (name, counts));
-        assert_eq!(rating.of(url.view()) == Quality::ONE, source != Source::Zipf, "{name}");
+        assert_eq!(of(&rating, url.view()) == Quality::ONE, source != Source::Zipf, "{name}");
         let numbers = (rating.unused(), rating.sites(), rating.evicted());
         assert_eq!((numbers, rating.unlisted()), ((0, 0, 0), u64::from(source == Source::Table)));
     }
-    assert_eq!(Source::ALL.map(Source::name).len(), 5);
+    assert_eq!(Source::ALL.map(Source::name).len(), 7);
     assert_eq!(Site::ALL.map(Site::name), ["server", "domain"]);
 }
 
@@ -87,7 +94,8 @@ fn pages_count_where_they_are_said_to() {
             rating.page(page.view(), &mut links.iter().map(Url::view));
         }
         let all = world.all();
-        let changed = |(_, url): &&(String, Url)| rating.of(url.view()) != before.of(url.view());
+        let changed =
+            |(_, url): &&(String, Url)| of(&rating, url.view()) != of(&before, url.view());
         let found = all.iter().filter(changed).count();
         assert_eq!(found > 20, rating.counts_links(), "{source:?}: {found}");
         assert_eq!(found > 0, rating.counts_links(), "{source:?}: {found}");
@@ -112,7 +120,7 @@ fn equal_histories_give_equal_qualities() {
                 }
                 assert_eq!(rating.evicted(), 0);
                 assert!(rating.sites() > 10);
-                world.all().iter().map(|(_, url)| rating.of(url.view())).collect()
+                world.all().iter().map(|(_, url)| of(&rating, url.view())).collect()
             };
             assert_eq!(qualities([1; 16]), qualities([1; 16]));
             assert_eq!(qualities([1; 16]), qualities([2; 16]));
@@ -133,7 +141,7 @@ fn a_table_and_its_default() {
     };
     let rating = Rating::new(settings);
     for (text, quality) in [("http://a.test/", Quality::MAX), ("http://b.test/", Quality::ZERO)] {
-        assert_eq!(rating.of(url(text).view()), quality, "{text}");
+        assert_eq!(of(&rating, url(text).view()), quality, "{text}");
     }
     assert_eq!((rating.unused(), rating.unlisted()), (1, 1));
 }
@@ -147,7 +155,7 @@ fn lists_are_cut() {
         let read = |links: &mut dyn Iterator<Item = UrlRef<'_>>| {
             let mut rating = rating(source);
             rating.page(page.view(), links);
-            [&b, &c].map(|url| rating.of(url.view()))
+            [&b, &c].map(|url| of(&rating, url.view()))
         };
         let counted = || std::iter::repeat_n(b.view(), LINKS_MAX);
         let whole = read(&mut counted());
@@ -173,7 +181,7 @@ fn what_was_learnt_survives_being_written_down() {
         pieces.iter().for_each(|piece| second.decode(piece).unwrap());
         for _ in 0..200 {
             let next = world.page(&mut random);
-            let rate = |rating: &Rating| rating.of(next.0.view());
+            let rate = |rating: &Rating| of(rating, next.0.view());
             assert_eq!(rate(&first), rate(&second));
             [&mut first, &mut second].into_iter().for_each(|rating| page(rating, &next));
         }
@@ -204,11 +212,55 @@ fn a_site_has_its_own_quality() {
             ..Settings::default()
         };
         let rating = Rating::new(settings);
-        let of = |text: &str| rating.of(url(text).view());
+        let of = |text: &str| of(&rating, url(text).view());
         assert_eq!(of("http://a.test/"), own, "{source:?}");
         assert_ne!(of("http://b.test/"), own, "{source:?}");
         let listed = Quality::from_millionths(5_000_000);
-        let expected = if source == Source::Table { listed } else { own };
+        let is_listed = matches!(source, Source::Table | Source::Parent);
+        let expected = if is_listed { listed } else { own };
         assert_eq!(of("http://a.test/x"), expected, "{source:?}");
+    }
+}
+
+/// Law: what a page links to has a quality that follows from the page's own, which is what is known
+/// of it. Only a URL that was found on no page is looked up before it is fetched.
+#[test]
+fn links_inherit() {
+    let mut table = Table::default();
+    table.insert_host("a.test", Quality::from_millionths(9_000_000));
+    let settings = Settings {
+        source: Source::Parent,
+        table: Some(Arc::new(table)),
+        fall_milli: 500,
+        ..Settings::default()
+    };
+    let rating = Rating::new(settings);
+    let (a, b) = (url("http://a.test/"), url("http://b.test/"));
+    assert_eq!(of(&rating, a.view()).millionths(), 9_000_000);
+    assert_eq!(of(&rating, b.view()), Quality::ONE);
+    let half = Quality::from_millionths(500_000);
+    let linked = Found { estimate: rating.of_links(Quality::ONE), depth: 7 };
+    assert_eq!([&a, &b].map(|url| rating.of(url.view(), linked)), [half; 2]);
+    assert_eq!(rating.of_page(b.view()), None);
+    let known = rating.of_page(a.view()).expect("its host is listed");
+    assert_eq!(rating.of_links(known), Some(Quality::from_millionths(4_500_000)));
+    assert_eq!(rating.of_links(Quality::from_millionths(3)), Some(Quality::from_millionths(1)));
+    assert_eq!((rating.unused(), rating.unlisted(), rating.inherits()), (0, 0, true));
+}
+
+/// Law: the quality at a depth is a power, rounded down at each step; at great depths it no longer
+/// changes.
+#[test]
+fn depth_is_a_power() {
+    for fall_milli in [0, 1, 500, 800, 999, 1_000] {
+        let rating =
+            Rating::new(Settings { source: Source::Depth, fall_milli, ..Settings::default() });
+        let mut expected = 1_000_000_u64;
+        for depth in 0..=u16::MAX {
+            let found = Found { estimate: Some(Quality::MAX), depth };
+            let quality = rating.of(url("http://a.test/").view(), found);
+            assert_eq!(quality.millionths(), expected, "{fall_milli} at {depth}");
+            expected = expected * u64::from(fall_milli) / 1_000;
+        }
     }
 }

@@ -43,6 +43,9 @@
 //! - `hops`: the number of redirects before this one
 //! - `chain`: of a redirect target, the first URL of its chain
 //! - `sitemaps`: the sitemaps that a robots.txt names, those of its first kilobytes
+//! - `quality`: the quality with which the URL was queued, if it follows from the page that it was
+//!   found on
+//! - `score`: the quality of the page itself, if it is known
 //! - `detail`, `evidence`: of an unreadable reply, what is wrong with it, and its first 64 bytes
 //!   with escapes as in C; if its head is complete, the bytes at which the framing of its body is
 //!   malformed
@@ -57,6 +60,7 @@
 
 use super::digest::Digest;
 use super::text::{Stamps, cut, media_type, push_number, push_visible, push_word, put};
+use crate::ground::quality::Quality;
 use crate::ground::time::{Civil, UnixTime};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -139,6 +143,11 @@ pub struct Line<'a> {
     pub chain: Option<&'a str>,
     /// The sitemaps that a robots.txt names in its first kilobytes; empty for other replies.
     pub sitemaps: &'a [&'a str],
+    /// The quality with which the URL was queued; `None` if it doesn't follow from how the URL was
+    /// found.
+    pub quality: Option<Quality>,
+    /// The quality of the page itself; `None` if it is not known.
+    pub score: Option<Quality>,
     /// What is wrong with an unreadable reply; `None` for other replies.
     pub detail: Option<&'a str>,
     /// The first bytes of an unreadable reply, with escapes; `None` for other replies.
@@ -257,6 +266,8 @@ impl Line<'_> {
             hops: self.hops,
             chain: self.chain.map(|chain| cut(chain, URL_BYTES_MAX).into()),
             sitemaps: sitemaps_within(self.sitemaps),
+            quality: self.quality,
+            score: self.score,
             detail: self.detail.map(|detail| cut(detail, WORD_BYTES_MAX).into()),
             evidence: self.evidence.map(|evidence| cut(evidence, EVIDENCE_BYTES_MAX).into()),
         }
@@ -406,6 +417,12 @@ pub struct Extra<'a> {
     /// The sitemaps that a robots.txt names.
     #[serde(borrow, default, skip_serializing_if = "Vec::is_empty")]
     pub sitemaps: Vec<Cow<'a, str>>,
+    /// The quality with which the URL was queued, if it follows from how the URL was found.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quality: Option<Quality>,
+    /// The quality of the page itself, if it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub score: Option<Quality>,
     /// What is wrong with an unreadable reply.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<Cow<'a, str>>,

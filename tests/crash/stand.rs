@@ -2,6 +2,7 @@
 
 use super::archive::{Archive, Taken, take_away};
 use super::plan::{self, Life, Plan, Trouble};
+use crate::sweep::qualities;
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -12,6 +13,7 @@ use sted::engine::contract::{Command, Order, Reload, Reply, StopReason, Target};
 use sted::ground::disk::Disk;
 use sted::ground::stats::{Meter, still};
 use sted::ground::time::Instant;
+use sted::rating;
 use sted::seeds::{self, Seed};
 use sted::store::{Format, log};
 use sted::study::sim::disk::MemoryDisk;
@@ -159,7 +161,8 @@ pub fn run(plan: &Plan, sabotage: Sabotage, records: bool) -> Outcome {
     let rules_read = ended.as_ref().map_or(0, |engine| engine.counts().rules_read);
     let verdict = ended.and_then(|engine| {
         let with_archive = plan.crawl.engine.store.format == Format::Warc;
-        conclude(judge, &engine, at, (&disk, &taken), with_archive.then_some(&web))
+        let rating = &plan.crawl.engine.rating;
+        conclude(judge, &engine, at, (&disk, &taken), with_archive.then_some(&web), rating)
     });
     let named = |name: String| (name.clone(), disk.read(&name).expect("it is there"));
     let files = disk.names().into_iter().map(named).collect();
@@ -173,6 +176,7 @@ fn conclude(
     at: Instant,
     (disk, taken): (&MemoryDisk, &Taken),
     archived: Option<&Web>,
+    rating: &rating::Settings,
 ) -> Result<(), String> {
     if let Some(web) = archived {
         judge.check_archive(at, &Archive::of(disk, taken).read(web)?);
@@ -191,6 +195,7 @@ fn conclude(
         broken.iter().map(|one| format!("\n  {one}")).collect()
     };
     judge.conclude(engine, at).map_err(listed)?;
+    qualities::check(&text, rating)?;
     match engine.counts().cut.get("archive-lost") {
         Some(lost) => Err(format!("{lost} captures count as lost, and nobody took them")),
         None => Ok(()),

@@ -59,25 +59,36 @@ section! {
         /// Source of the estimates. "uniform": all URLs are equal. "zipf": drawn for each URL.
         /// "file": read from a table. "inlinks": number of links from other sites to the site of
         /// the URL, as seen by this crawl. "opic": importance of the site, computed from the cash
-        /// that pages pass along their links.
+        /// that pages pass along their links. "parent": quality of the page that links to the URL,
+        /// times fall. "depth": 1 for seeds, times fall for each link from there.
+        ///
+        /// With "parent" a page has the quality in file once it is fetched, and else the one that
+        /// its URL was queued with. Seeds have theirs in file, or 1; without a file "parent" is the
+        /// same as "depth".
         ///
         /// "inlinks" and "opic" know little at the start of a crawl, and sites that link to each
         /// other can mislead them; "zipf" is for experiments.
         source: Source = Source::Uniform, sources(), [];
 
-        /// Table of qualities: on each line a URL or a host, a blank, and its quality as a decimal
-        /// number. Lines that begin with # are skipped. The quality of a host applies to all its
-        /// URLs without a line of their own.
+        /// Table of qualities, of URLs for "file", of fetched pages for "parent": on each line a
+        /// URL or a host, a blank, and its quality as a decimal number. Lines that begin with # are
+        /// skipped. The quality of a host applies to all its URLs without a line of their own.
         ///
         /// The table is held in memory. A line that can't be parsed is a mistake. The summary says
         /// how many lines the crawl never met. The hosts of a synthetic web are http://h0000.test/
         /// and so on; its manifest (see [lab]) lists all URLs.
         file: Option<PathBuf> = None, path().or("none"), [];
 
-        /// Quality of a URL that is not in the table.
+        /// Quality of a URL that is not in the table of "file".
         ///
         /// 0 fetches such URLs last; more than the mean of the table fetches them first.
         unlisted: Decimal = thousandths(1_000), decimal(0..=1_000_000), [];
+
+        /// Factor by which a quality falls with each link, for "parent" and "depth".
+        ///
+        /// Near 0 only seeds and their nearest links count; 1 makes links as good as their page,
+        /// and all depths equal.
+        fall: Decimal = thousandths(800), decimal(0..=1_000), [];
 
         /// Seed of the draws of "zipf": the same seed gives a URL the same quality.
         zipf_seed: u64 = 1, count(0..=i64::MAX as u64), [];
@@ -266,6 +277,8 @@ fn sources() -> Kind<Source> {
         ("file", Source::Table),
         ("inlinks", Source::Inlinks),
         ("opic", Source::Opic),
+        ("parent", Source::Parent),
+        ("depth", Source::Depth),
     ])
 }
 

@@ -149,7 +149,8 @@ section! {
         /// Quality of the pages: "pagerank" of the whole web; "zipf", drawn at random; "topical",
         /// drawn along links; "crawl" is the one of [quality]. The first three are known to the
         /// crawls beforehand, unless [quality] has a source: then the crawls use that source, and
-        /// are judged by this key.
+        /// are judged by this key. With the source "parent" they know the quality of a page once it
+        /// is fetched.
         ///
         /// With "crawl" and a source that estimates, each policy is judged by its own estimates.
         quality: Worth = Worth::PageRank, worths(), [];

@@ -39,6 +39,8 @@ const CLASHES: &[Case] = &[
     (open, "quality.file = \"q\"", Some("quality.file"), "a table that nothing reads"),
     (open, "quality.source = \"file\"", Some("quality.file"), "no table"),
     (open, "quality = { source = \"file\", file = \"q\" }", None, "both"),
+    (open, "quality = { source = \"parent\", file = \"q\" }", None, "of fetched pages"),
+    (open, "quality = { source = \"depth\", file = \"q\" }", Some("quality.file"), "no effect"),
     (compare, "", None, "no contact, no seeds: nobody is asked"),
     (
         compare,

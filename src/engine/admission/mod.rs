@@ -18,13 +18,15 @@ mod trace;
 use super::backlog::{Item, Parts, Purpose, Queued};
 use super::ledger::Work;
 use super::outcome::Outcome;
+use super::seeds::SEED;
 use super::settings::Settings;
 use super::{Engine, Error};
 use crate::frontier::ServerId;
+use crate::ground::codec::{Put, Take};
 use crate::ground::disk::Disk;
 use crate::ground::quality::Quality;
 use crate::ground::stats::Stage;
-use crate::rating::Rating;
+use crate::rating::{Found, Rating};
 use crate::seen::Seen;
 use crate::url::key::KeyRules;
 use crate::url::scope::Scope;
@@ -165,6 +167,14 @@ impl Admission {
         &mut self.rescope
     }
 
+    /// Returns how a queued URL was found. If its quality is an inherited one, which can't be found
+    /// again, that goes with it.
+    pub(super) fn found_of(&self, item: &Item) -> Discovery {
+        let Item { found_as: letter, hops, depth, requisite, .. } = *item;
+        let estimate = self.rating.inherits().then_some(item.quality);
+        Discovery { letter, hops, depth, requisite, estimate }
+    }
+
     /// Counts a new server for its registrable domain.
     pub(super) fn add_server(&mut self, host: &str) {
         self.domains.add(host);
@@ -234,7 +244,7 @@ impl Engine {
             Ok(id) => id,
             Err(servers) => return self.refuse(found, url, via, servers),
         };
-        let quality = self.admission.rating.of(url);
+        let quality = self.admission.rating.of(url, found.rated());
         let parts = Parts {
             found_as: found.letter,
             hops: found.hops,
@@ -277,35 +287,53 @@ pub(super) struct Discovery {
     pub(super) letter: u8,
     pub(super) hops: u8,
     pub(super) depth: u16,
-    /// The number of hops from the page that the URL is a requisite of; 0 for a page.
+    /// The number of hops from the page that the URL is a requisite of; 0 for a page, at most 15.
     pub(super) requisite: u8,
+    /// The quality that follows from the page that links to the URL; `None` if there is no page, or
+    /// if the source of qualities doesn't look at it.
+    pub(super) estimate: Option<Quality>,
 }
 
+/// The bit beside the hops of a requisite that says that an estimate follows.
+const HAS_ESTIMATE: u8 = 1 << 7;
+
 impl Discovery {
+    /// How a seed is found.
+    pub(super) const SEED: Self =
+        Self { letter: SEED, hops: 0, depth: 0, requisite: 0, estimate: None };
+
     /// Encodes the letter, the hops, the hops of a requisite, the depth, the length of the URL, the
-    /// URL, and the page that it was found on.
+    /// estimate if there is one (a varint), the URL, and the page that it was found on.
     pub(super) fn encode(self, url: &str, via: &str, out: &mut Vec<u8>) {
         let len = u16::try_from(url.len()).expect("URLs are capped below 64 KiB");
-        out.extend_from_slice(&[self.letter, self.hops, self.requisite]);
+        let has_estimate = if self.estimate.is_some() { HAS_ESTIMATE } else { 0 };
+        out.extend_from_slice(&[self.letter, self.hops, self.requisite | has_estimate]);
         out.extend_from_slice(&self.depth.to_le_bytes());
         out.extend_from_slice(&len.to_le_bytes());
+        if let Some(estimate) = self.estimate {
+            out.put_varint(estimate.millionths());
+        }
         out.extend_from_slice(url.as_bytes());
         out.extend_from_slice(via.as_bytes());
     }
 
-    /// Returns how a queued URL was found.
-    pub(super) fn of(item: &Item) -> Self {
-        let Item { found_as: letter, hops, depth, requisite, .. } = *item;
-        Self { letter, hops, depth, requisite }
-    }
-
     pub(super) fn decode(bytes: &[u8]) -> (Self, UrlRef<'_>, &str) {
         let whole = "what the seen test lets out is what was offered";
-        let (&[letter, hops, requisite, low, high, len_low, len_high], rest) =
+        let (&[letter, hops, bits, low, high, len_low, len_high], rest) =
             bytes.split_first_chunk().expect(whole);
         let len = usize::from(u16::from_le_bytes([len_low, len_high]));
+        let mut take = Take::new(rest);
+        let estimate = (bits & HAS_ESTIMATE != 0)
+            .then(|| Quality::from_millionths(take.varint().expect(whole)));
+        let rest = take.rest();
         let url = UrlRef::from_canonical(&rest[..len]).expect(whole);
         let via = std::str::from_utf8(&rest[len..]).expect(whole);
-        (Self { letter, hops, depth: u16::from_le_bytes([low, high]), requisite }, url, via)
+        let (depth, requisite) = (u16::from_le_bytes([low, high]), bits & !HAS_ESTIMATE);
+        (Self { letter, hops, depth, requisite, estimate }, url, via)
+    }
+
+    /// Returns what the quality of the URL may depend on.
+    fn rated(self) -> Found {
+        Found { estimate: self.estimate, depth: self.depth }
     }
 }

@@ -13,6 +13,7 @@ use crate::engine::wire::{Fetch, FinishedFetch, Reply};
 use crate::frontier::scheduler::{self, SitePace};
 use crate::frontier::{Burst, ServerId};
 use crate::ground::disk::Disk;
+use crate::ground::quality::Quality;
 use crate::ground::stats::Stage;
 use crate::ground::time::UnixTime;
 use crate::http::response::{Framing, Head};
@@ -52,6 +53,8 @@ pub(in crate::engine) struct LogFacts {
     /// The wait that the reply asks for in a Retry-After field.
     retry_after: Option<Duration>,
     receipt: Option<Receipt>,
+    /// The quality of the page itself, if it is known.
+    pub(in crate::engine) score: Option<Quality>,
 }
 
 impl LogFacts {
@@ -141,6 +144,7 @@ impl<'a> Attempt<'a> {
             is_odd: self.head.is_some_and(|head| head.is_odd),
             retry_after: None,
             receipt: None,
+            score: None,
         }
     }
 }
@@ -242,6 +246,8 @@ impl Engine {
             hops: u32::from(fetch.item.hops),
             chain: fetch.chain.as_deref(),
             sitemaps,
+            quality: self.quality_to_log(&fetch.item),
+            score: facts.score,
             detail: fetch.evidence.as_ref().and_then(|evidence| evidence.detail),
             evidence: fetch.evidence.as_ref().map(|evidence| &*evidence.bytes),
         };
@@ -311,12 +317,19 @@ impl Engine {
         self.log_item(id, item, Line { annotations, reason: Some(why), ..Line::default() });
     }
 
+    /// Returns the quality that the log shows of a URL: one that follows from how it was found.
+    fn quality_to_log(&self, item: &Item) -> Option<Quality> {
+        let is_shown = self.admission.rating().inherits() && !item.is_robots();
+        is_shown.then_some(item.quality)
+    }
+
     fn log_item(&mut self, id: ServerId, item: &Item, line: Line<'_>) {
         let url = self.backlog.origin(id).url_of(&item.target);
         let chain = self.chain_of(item);
         let line = Line {
             url: &url,
             via: item.via.as_deref(),
+            quality: self.quality_to_log(item),
             server: UrlRef::from_canonical(url.as_bytes()).map_or("", UrlRef::origin),
             visit: u64::from(self.backlog.server(id).visits) + 1,
             chain: chain.as_deref(),

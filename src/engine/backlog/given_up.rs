@@ -240,7 +240,7 @@ mod tests {
     const CRAWL: u64 = 7;
 
     fn add(urls: &mut GivenUp, number: u32) {
-        let found = Discovery { letter: b'E', hops: 0, depth: 3, requisite: 2 };
+        let found = Discovery { letter: b'E', depth: 3, requisite: 2, ..Discovery::SEED };
         urls.add(|out| found.encode(&format!("http://a.test/{number}"), "http://b.test/", out));
     }
 

@@ -12,6 +12,7 @@ use crate::engine::Engine;
 use crate::engine::admission::Discovery;
 use crate::engine::ledger::Work;
 use crate::engine::wire::Fetch;
+use crate::ground::quality::Quality;
 use crate::ground::stats::Stage;
 use crate::links::{Directives, Found, Kind};
 use crate::rating;
@@ -40,6 +41,8 @@ pub(super) struct Follow {
     tested: usize,
     /// For each URL in scope: its index in the batch, and how it was found.
     wanted: Vec<(usize, Discovery)>,
+    /// What the page says about the qualities of its links; `None` if nothing.
+    estimate: Option<Quality>,
     /// The number of links left out because their URLs are too long.
     urls_long: u64,
     /// The number of links left out because the page has too many.
@@ -71,6 +74,7 @@ impl Follow {
         self.kinds.clear();
         self.tested = 0;
         self.wanted.clear();
+        self.estimate = None;
         (self.urls_long, self.urls_full) = (0, 0);
     }
 
@@ -97,9 +101,9 @@ impl Engine {
     /// Joins, checks and offers links of the page, within the turn's budget. All links of its text
     /// must have been found before.
     pub(super) fn follow_some(&mut self) {
-        let page = self.pages.queue.pop_front().expect("there is a page under work");
+        let mut page = self.pages.queue.pop_front().expect("there is a page under work");
         self.turn.enter(Stage::Url, 0);
-        if self.join_some(&page) {
+        if self.join_some(&mut page) {
             self.turn.enter(Stage::Seen, 0);
             if self.offer_some(&page) {
                 return self.end_page(page);
@@ -123,7 +127,7 @@ impl Engine {
     }
 
     /// Joins links and checks their URLs against the scope. Returns whether all links are done.
-    fn join_some(&mut self, page: &Page) -> bool {
+    fn join_some(&mut self, page: &mut Page) -> bool {
         if matches!(self.pages.worker.follow.step, Step::Offer(_)) {
             return true;
         }
@@ -141,6 +145,7 @@ impl Engine {
         if done {
             self.rate_links(&page.fetch);
             self.trace_page(&page.fetch);
+            self.estimate_links(page);
             self.pages.worker.follow.step = Step::Offer(0);
         }
         done
@@ -232,7 +237,8 @@ impl Engine {
             match scope.check_reference(url, reference, from, is_page, &mut listed) {
                 Ok(Distance { depth, requisite }) => {
                     let letter = kind.hop() as u8;
-                    follow.wanted.push((place, Discovery { letter, hops: 0, depth, requisite }));
+                    let found = Discovery { letter, hops: 0, depth, requisite, estimate: None };
+                    follow.wanted.push((place, found));
                 }
                 Err(why) => {
                     self.counts.out_of_scope(why.name());
@@ -259,6 +265,18 @@ impl Engine {
         self.turn.charge(Work::Joined, RATED_UNITS * rated);
     }
 
+    /// Determines what the quality of the page says about its links: its own quality if that is
+    /// known, else the one with which it was queued.
+    fn estimate_links(&mut self, page: &mut Page) {
+        let rating = self.admission.rating();
+        if rating.inherits() {
+            let url = UrlRef::from_canonical(page.fetch.url.as_bytes()).expect("it was fetched");
+            page.facts.score = rating.of_page(url);
+            let quality = page.facts.score.unwrap_or(page.fetch.item.quality);
+            self.pages.worker.follow.estimate = rating.of_links(quality);
+        }
+    }
+
     /// Offers the URLs in scope to the seen test. Returns `true` when all are offered, `false` if
     /// the budget was spent before.
     fn offer_some(&mut self, page: &Page) -> bool {
@@ -276,6 +294,7 @@ impl Engine {
             }
             self.admission.seen_mut().prefetch(&follow.fingerprints);
             for (&(place, found), &fingerprint) in few.iter().zip(&follow.fingerprints) {
+                let found = Discovery { estimate: follow.estimate, ..found };
                 let url = follow.batch.get(place);
                 self.admission.trace_link(url, fingerprint);
                 // Most links are known already. The entry is encoded only for the others.

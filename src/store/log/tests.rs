@@ -46,6 +46,8 @@ fn a_line_to_the_byte() {
         hops: 1,
         chain: Some("http://example.com/0"),
         sitemaps: &["https://example.com/map.xml"],
+        quality: Some(Quality::from_millionths(640_000)),
+        score: Some(Quality::from_millionths(2_000_000)),
         detail: Some("bad version"),
         evidence: Some("HTTP/7 \\x00"),
     };
@@ -65,7 +67,7 @@ fn a_line_to_the_byte() {
          \"rule\":\"delay-factor\",\"retryAfter\":120000000,\"robots\":17,\
          \"rules\":\"User-agent: *\\nDisallow: /\\n\",\"cut\":true,\
          \"hops\":1,\"chain\":\"http://example.com/0\",\
-         \"sitemaps\":[\"https://example.com/map.xml\"],\
+         \"sitemaps\":[\"https://example.com/map.xml\"],\"quality\":0.64,\"score\":2.0,\
          \"detail\":\"bad version\",\"evidence\":\"HTTP/7 \\\\x00\"}\n"
     );
     let failed = Line { url: "http://example.com/b", status: -2, ..Line::default() };
@@ -120,6 +122,8 @@ fn lines_are_read_back() {
             hops: 10,
             chain: (number() % 2 == 0).then_some(note),
             sitemaps: &[note, server],
+            quality: (number() % 2 == 0).then(|| Quality::from_millionths(number())),
+            score: (number() % 2 == 0).then(|| Quality::from_millionths(number() % 1_000_000_000)),
             detail: Some(reason),
             evidence: Some(note),
         };

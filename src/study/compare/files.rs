@@ -167,6 +167,10 @@ fn lead(conf: &Conf, results: &Results<'_>) -> String {
     let source = conf.quality.source;
     let quality = match (source, conf.compare.as_ref().map(|compare| compare.quality)) {
         (Source::Uniform, _) | (_, Some(Worth::Crawl) | None) => quality.to_owned(),
+        (Source::Parent, _) => format!(
+            "{quality} The crawls know it of a page once it is fetched, and estimate that of its \
+             links by it (parent)."
+        ),
         (source, _) => {
             let name = source.name();
             format!("{quality} The crawls don't know it and use their own estimates ({name}).")

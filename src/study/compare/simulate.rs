@@ -141,6 +141,10 @@ fn settings(conf: &Conf, scene: &Scene) -> Result<Settings, Failure> {
         settings.rating.unlisted = Quality::ZERO;
     } else {
         settings.rating.table = inputs::qualities(conf, key)?;
+        if conf.quality.source == Source::Parent && settings.rating.table.is_none() {
+            // These are the qualities of fetched pages; those of links are estimated.
+            settings.rating.table.clone_from(&scene.table);
+        }
     }
     Ok(settings)
 }

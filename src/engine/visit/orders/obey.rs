@@ -134,7 +134,7 @@ impl Engine {
         if item.tries > 0 {
             self.sites.get_mut(id).take_retry();
         }
-        let found = Discovery::of(&item);
+        let found = self.admission.found_of(&item);
         let url = self.backlog.origin(id).url_of(&item.target);
         let via = item.via.as_deref().unwrap_or("");
         self.backlog.shelf_mut().add(|out| found.encode(&url, via, out));

@@ -1,0 +1,85 @@
+//! Inherited qualities, recomputed from the crawl log: that of a link follows from the page that it
+//! was found on, that of a redirect's target is the redirect's, and a seed has one, or its own.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use sted::ground::quality::Quality;
+use sted::ground::random::Random;
+use sted::rating::{Settings, Source, Table};
+use sted::store::log::{self, Entry};
+use sted::study::web::{self, Ports, Web};
+use sted::url::Url;
+
+/// Makes a quarter of the seeds inherit qualities, with their own draw: seeds that failed once stay
+/// the same.
+pub fn draw(seed: u64, web: &web::Settings, rating: &mut Settings) {
+    let mut draw = Random(seed ^ 0x7061_7265);
+    if !draw.one_in(4) {
+        return;
+    }
+    rating.source = draw.pick(&[Source::Parent, Source::Parent, Source::Depth]);
+    rating.fall_milli = draw.pick(&[0, 500, 800, 999, 1_000]);
+    rating.table = draw.one_in(2).then(|| Arc::new(table(web, &mut draw)));
+}
+
+/// Returns a table of some pages of a web.
+fn table(web: &web::Settings, draw: &mut Random) -> Table {
+    let web = Web::new(web.clone(), Ports::default());
+    let mut table = Table::default();
+    for index in 0..web.pages_total() {
+        let url = Url::parse(&web.url(web.place_of(index))).expect("a URL");
+        if draw.one_in(2) {
+            let most = draw.pick(&[10, 3_000_000, 1_000_000_000_000]);
+            table.insert(url.view(), Quality::from_millionths(draw.below(most)));
+        }
+    }
+    table
+}
+
+/// Checks the qualities in a crawl log. A page that several processes have read may have had
+/// another quality each time: any of them explains its links.
+pub fn check(log: &str, rating: &Settings) -> Result<(), String> {
+    let lines: Vec<Entry<'_>> = log.lines().filter_map(|line| log::parse(line).ok()).collect();
+    let mut queued: BTreeMap<&str, Vec<Quality>> = BTreeMap::new();
+    for line in &lines {
+        let inherits = rating.source == Source::Parent && !line.url.ends_with("/robots.txt");
+        let is_shown = line.extra.quality.is_some();
+        if is_shown && !inherits {
+            return Err(format!("{}: has a quality in the log", line.url));
+        }
+        queued.entry(line.url).or_default().extend(line.extra.quality);
+    }
+    let known = |url: &str| {
+        let url = Url::parse(url).ok()?;
+        rating.table.as_ref()?.of(url.view())
+    };
+    for line in &lines {
+        let Some(found) = line.extra.quality else { continue };
+        let follows = |page: &Quality| follows(found, *page, rating.fall_milli);
+        let is_right = match line.via {
+            None => found == known(line.url).unwrap_or(Quality::ONE),
+            Some(via) => {
+                let all = queued.get(via).map_or(&[][..], Vec::as_slice);
+                match (line.extra.hops, known(via)) {
+                    (1.., _) => all.contains(&found),
+                    (0, Some(page)) => follows(&page),
+                    (0, None) => all.iter().any(follows),
+                }
+            }
+        };
+        if !is_right {
+            let (url, via) = (line.url, line.via.unwrap_or("nowhere"));
+            return Err(format!("{url}: quality {found} does not follow from {via}"));
+        }
+        if line.extra.score.is_some_and(|score| Some(score) != known(line.url)) {
+            return Err(format!("{}: has another score", line.url));
+        }
+    }
+    Ok(())
+}
+
+/// Returns whether `link` is the quality of what a page links to: times `milli` thousandths.
+fn follows(link: Quality, page: Quality, milli: u32) -> bool {
+    let exact = u128::from(page.millionths()) * u128::from(milli);
+    u128::from(link.millionths()) == exact / 1_000
+}
