@@ -117,7 +117,7 @@ pub struct Counts {
     pub losses: Losses,
     /// Times that the crawl paused because no server could be reached.
     pub outages: u64,
-    /// Times that a connection was paused because the memory budget was exceeded.
+    /// Times that a connection was paused because most of the memory budget was held.
     pub pauses: u64,
     /// Late events of connections that were gone.
     pub late_events: u64,

@@ -24,7 +24,7 @@
 //! Laws:
 //! - The engine owns the receive buffers: the world writes into [`Space::Room`] and reports how
 //!   many bytes it wrote. An idle connection holds no buffer.
-//! - When the bytes held exceed their budget, connections are paused.
+//! - When the bytes held take most of their budget, connections are paused.
 //! - A turn does a bounded amount of work. If work is left, the deadline is *now*.
 //! - A world that could feed more bytes asks [`Engine::is_sated`] first.
 //! - A late event of a connection that is gone is counted and dropped.

@@ -65,7 +65,7 @@ pub struct Settings {
     pub trace: bool,
     /// The key of the fingerprints (keyed hashes) of URLs, drawn at random once a crawl.
     pub fingerprint_key: [u8; 16],
-    /// The budget for bytes of replies in memory; when it is exceeded, connections are paused.
+    /// The budget for bytes of replies in memory; when most of it is held, connections are paused.
     pub held_bytes_max: usize,
     /// The budget for robots.txt rules in memory, in bytes. When it is exceeded, the least recently
     /// used rules are written to disk. If the crawl keeps no state they are dropped, and robots.txt

@@ -4,6 +4,7 @@
 mod budget;
 mod census;
 mod commands;
+mod held;
 mod outage;
 mod resume;
 mod space;

@@ -81,8 +81,8 @@ section! {
 section! {
     /// Bounds of what grows with the web. The crawl keeps to them however large the web is.
     memory: Memory {
-        /// Bytes of response heads and bodies in memory, over all connections. Beyond it
-        /// connections are paused.
+        /// Bytes of response heads and bodies in memory, over all connections. Beyond three
+        /// quarters of it, connections are paused until others have finished their responses.
         ///
         /// It must hold the largest body. Small keeps connections waiting for each other.
         buffers: usize = 256 << 20, size(MIB..=TIB), [];

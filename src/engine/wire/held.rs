@@ -127,7 +127,7 @@ impl Engine {
         let conn = self.wire.conn(slot);
         let bytes = conn.batch.bytes();
         let is_long = bytes > self.settings.pipeline.ahead_bytes_max as usize;
-        let drains = !conn.flight.is_empty() && (self.wire.pool.is_over() || is_long);
+        let drains = !conn.flight.is_empty() && (self.wire.pool.is_full() || is_long);
         bytes > 0 && (drains || bytes as u64 > self.settings.reply.body_bytes_max)
     }
 

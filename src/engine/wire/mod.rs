@@ -3,14 +3,15 @@
 //! This part of the engine owns the connections with their buffers, requests in flight and
 //! time-outs, and the pool of memory that replies use.
 //!
-//! Laws: receive buffers and bodies come from one pool with a budget; when it is exceeded,
-//! connections are paused, except one that may finish its reply. A slot is reused only with a new
+//! Laws: receive buffers and bodies come from one pool with a budget; when most of it is held,
+//! connections are paused, except some that may finish a reply. A slot is reused only with a new
 //! generation. A connection that no visit (a series of requests to one server) uses is parked: kept
 //! open without a request.
 //! Cost: some hundred bytes for a connection; a receive buffer only while it holds unread bytes.
 
 mod conn;
 mod fetch;
+mod grants;
 mod held;
 mod pause;
 mod pool;
@@ -27,6 +28,7 @@ use crate::ground::time::Instant;
 pub(super) use conn::{Conn, OpenVisit};
 use conn::{Conns, Phase};
 pub(super) use fetch::{Fetch, FinishedFetch, Reply};
+use pause::Pauses;
 pub(super) use pool::Pool;
 pub(super) use receive::SURPLUS;
 pub(super) use requests::Requests;
@@ -36,10 +38,7 @@ pub(super) use requests::Requests;
 pub(super) struct Wire {
     conns: Conns,
     pool: Pool,
-    /// The slots of connections that are paused because the pool exceeds its budget.
-    paused: Vec<u32>,
-    /// The slot of the one connection that may read although the budget is exceeded.
-    privileged: Option<u32>,
+    pauses: Pauses,
     /// Whether the world has closed the connection that is being processed.
     peer_closed: bool,
     /// Whether bodies are kept with their chunk framing (true), which the archive needs.
@@ -59,8 +58,7 @@ impl Wire {
         Self {
             conns: Conns::new(settings.connections.clone()),
             pool: Pool::new(buffer_bytes, settings.held_bytes_max),
-            paused: Vec::new(),
-            privileged: None,
+            pauses: Pauses::default(),
             peer_closed: false,
             keeps_framing: settings.keeps_archive(),
             requests,
@@ -105,7 +103,7 @@ impl Wire {
         &mut self.pool
     }
 
-    /// Returns whether the bytes of replies and buffers exceed their budget.
+    /// Returns whether the bytes of replies and buffers take most of their budget.
     pub(super) fn is_over(&self) -> bool {
         self.pool.is_over()
     }
@@ -157,8 +155,7 @@ impl Wire {
     /// Returns when the next connection times out, or when paused connections are checked again,
     /// whichever is first; `None` if neither will happen.
     pub(super) fn deadline(&self, now: Instant) -> Option<Instant> {
-        let unpause = (!self.paused.is_empty()).then(|| now + pause::SILENCE_MAX);
-        self.conns.nearest().into_iter().chain(unpause).min()
+        self.conns.nearest().into_iter().chain(self.pauses.deadline(now)).min()
     }
 }
 
@@ -213,7 +210,7 @@ impl Engine {
 
     /// Frees the slot of a connection that is closed.
     fn forget(&mut self, slot: u32) -> Conn {
-        let Wire { conns, pool, paused, privileged, .. } = &mut self.wire;
+        let Wire { conns, pool, pauses, .. } = &mut self.wire;
         let mut conn = conns.remove(slot);
         if matches!(conn.phase, Phase::Parked { .. }) {
             self.backlog.set_parked(conn.server, false, self.turn.at());
@@ -223,8 +220,7 @@ impl Engine {
         pool.discharge(conn.peer.handshake_bytes);
         conn.inbox.clear();
         conn.inbox.free_if_read(pool);
-        paused.retain(|other| *other != slot);
-        *privileged = privileged.filter(|other| *other != slot);
+        pauses.forget(slot, conn.timeouts.paused.is_some());
         conn
     }
 }

@@ -1,8 +1,8 @@
 //! The memory pool for received bytes: reused buffers, and a budget for the bytes held.
 //!
 //! A connection has a receive buffer only while it holds unread bytes. Buffers, unfinished replies
-//! and pages that wait for work are charged to the budget. When it is exceeded, connections are
-//! paused, except one, so that the crawl always makes progress.
+//! and pages that wait for work are charged to the budget. When most of it is held, connections are
+//! paused; the rest is for replies that are finished meanwhile (see `pause`).
 //!
 //! Law: `held` is the sum of what was charged and not yet discharged, and every buffer and body is
 //! returned. Beyond the budget, the pool keeps at most some 5 MiB of spare buffers and bodies.
@@ -62,15 +62,30 @@ impl Pool {
         self.held -= bytes;
     }
 
-    /// Returns whether reading must wait, because the budget is exceeded.
-    pub(in crate::engine) fn is_over(&self) -> bool {
+    /// Returns whether the whole budget is held.
+    pub(in crate::engine) fn is_full(&self) -> bool {
         self.held >= self.held_max
     }
 
-    /// Returns whether paused connections may resume: the bytes held are well below the budget, so
-    /// that connections don't alternate between the two states.
+    /// Returns whether no reply may begin, because three quarters of the budget are held.
+    pub(in crate::engine) fn is_over(&self) -> bool {
+        self.held >= self.held_max / 4 * 3
+    }
+
+    /// Returns whether paused connections may resume: the bytes held are well below the point at
+    /// which connections are paused, so that they don't alternate between the two states.
     pub(in crate::engine) fn is_roomy(&self) -> bool {
-        self.held < self.held_max / 4 * 3
+        self.held < self.held_max / 8 * 5
+    }
+
+    /// Returns how many bytes are left of the budget.
+    pub(in crate::engine) fn left(&self) -> usize {
+        self.held_max.saturating_sub(self.held)
+    }
+
+    /// Returns the size of a receive buffer, in bytes.
+    pub(in crate::engine) fn buffer_bytes(&self) -> usize {
+        self.buffer_bytes
     }
 
     pub(in crate::engine) fn held(&self) -> usize {

@@ -4,7 +4,7 @@
 //! A *visit* is a series of requests to one server over one connection; after it the server rests.
 //! The *flight* of a connection is its requests without a complete reply, in the order in which
 //! they were written; replies arrive in the same order. The *pool* is the memory that replies and
-//! buffers of all connections share; when its budget is exceeded, connections are paused.
+//! buffers of all connections share; when most of its budget is held, connections are paused.
 
 use super::Wire;
 use super::conn::{Incoming, Phase};
@@ -35,12 +35,14 @@ impl Engine {
             self.counts.late_events += 1;
             return Space::Gone;
         }
-        if self.must_pause(id.slot) {
+        let Some(most) = self.may_receive(id.slot) else {
             self.pause(id.slot);
             return Space::Paused;
-        }
+        };
         let Wire { conns, pool, .. } = &mut self.wire;
-        Space::Room(conns.get_mut(id.slot).inbox.space(pool))
+        let space = conns.get_mut(id.slot).inbox.space(pool);
+        let room = space.len().min(most);
+        Space::Room(&mut space[..room])
     }
 
     /// Processes `bytes` that were written into the receive buffer of a connection.
@@ -51,6 +53,7 @@ impl Engine {
         }
         self.counts.received_bytes += bytes as u64;
         self.turn.charge(Work::Received, bytes);
+        self.wire.pauses.spend(slot, bytes);
         let conn = self.wire.conns.get_mut(slot);
         conn.inbox.received(bytes);
         conn.timeouts.last_byte = now;
@@ -165,7 +168,7 @@ impl Engine {
         let filing = conn.pipeline.replied(learnt, &self.settings.pipeline, &reply);
         let mut fetch = conn.finish_reply(now);
         conn.timeouts.begin(now);
-        self.wire.privileged = self.wire.privileged.filter(|privileged| *privileged != slot);
+        self.wire.pauses.end_turn(slot);
         let mut compares = filing == Filing::HoldAndCompare;
         match filing {
             Filing::Now => {
