@@ -24,6 +24,9 @@ pub(super) struct Progress {
 
 /// The time between two updates of the line on a terminal.
 const LOOK: Duration = Duration::from_millis(200);
+/// The percentage of the time for which other programs had the core while the loop had work, from
+/// which the line shows it. Less doesn't slow a crawl down noticeably.
+const TAKEN_SHOWN: f64 = 10.0;
 
 impl Progress {
     /// Creates the progress display that suits the configuration and the terminal.
@@ -69,14 +72,18 @@ impl Progress {
     fn text(&self, view: &View<'_>) -> String {
         let used = view.usage.since(&self.usage.replace(view.usage.clone()));
         let wall_us = (used.wall.as_micros() as f64).max(1.0);
-        let busy = used.looping.sum_us() as f64 / wall_us * 100.0;
+        let percent = |us: u64| us as f64 / wall_us * 100.0;
         let clock = view.now.unix.civil().to_clock();
-        line(&clock, &view.engine.status(), busy)
+        let (busy, taken) = (percent(used.looping.sum_us()), percent(used.taken_us()));
+        line(&clock, &view.engine.status(), busy, taken)
     }
 }
 
 /// Formats a line of progress of at most 80 columns. What doesn't fit is left out, from the end.
-fn line(clock: &str, status: &Status, busy: f64) -> String {
+/// `busy` is the percentage of a core that the loop used, `taken` that for which other programs had
+/// the core while the loop had work. Without `taken`, a crawl that gets no CPU time looks like one
+/// that waits for its servers.
+fn line(clock: &str, status: &Status, busy: f64, taken: f64) -> String {
     let mut parts = Vec::new();
     if status.state != State::Crawling {
         parts.push(clip(&status.state_text, COLUMNS / 2 + 10));
@@ -86,8 +93,12 @@ fn line(clock: &str, status: &Status, busy: f64) -> String {
         parts.push(format!("{} failed", short(status.failed)));
     }
     let (urls, servers) = (short(status.urls_waiting), short(status.servers_waiting));
-    parts.push(format!("{urls} URLs wait on {servers} servers"));
-    parts.push(format!("core {busy:.0}%"));
+    let waiting = format!("{urls} URLs wait on {servers} servers");
+    if taken < TAKEN_SHOWN {
+        parts.extend([waiting, format!("core {busy:.0}%")]);
+    } else {
+        parts.extend([format!("core {busy:.0}%, others {taken:.0}%"), waiting]);
+    }
     parts.push(HumanBytes(status.received_bytes).to_string());
     let mut text = format!("{clock} {}", parts[0]);
     for part in &parts[1..] {
@@ -108,12 +119,17 @@ mod tests {
         let small = Status { pages: 12_345, pages_per_s: 120.4, ..Status::default() };
         let small = Status { failed: 45, urls_waiting: 120_345, servers_waiting: 230, ..small };
         assert_eq!(
-            line("09:31:48", &small, 35.2),
+            line("09:31:48", &small, 35.2, 9.4),
             "09:31:48 12,345 pages, 120/s; 45 failed; 120k URLs wait on 230 servers; core 35%"[..]
+        );
+        let starved = Status { pages_per_s: 3.9, failed: 0, ..small.clone() };
+        assert_eq!(
+            line("09:31:48", &starved, 2.1, 93.0),
+            "09:31:48 12,345 pages, 3.9/s; core 2%, others 93%; 120k URLs wait on 230 servers"[..]
         );
         let state_text = "servers rest until 09:39:40 after an unclean stop".to_owned();
         let rests = Status { state: State::Resting, state_text, ..small };
-        let text = line("09:31:48", &rests, 0.0);
+        let text = line("09:31:48", &rests, 0.0, 0.0);
         assert!(text.starts_with("09:31:48 servers rest until 09:39:40 after an unclean stop; "));
         let large = Status {
             pages: u64::MAX,
@@ -124,6 +140,6 @@ mod tests {
             state_text: "x".repeat(200),
             ..rests
         };
-        assert!(line("09:31:48", &large, 100.0).chars().count() <= COLUMNS);
+        assert!(line("09:31:48", &large, 100.0, 0.0).chars().count() <= COLUMNS);
     }
 }
