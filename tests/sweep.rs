@@ -17,7 +17,7 @@ use std::time::Duration;
 use sted::commands::settings;
 use sted::engine::Engine;
 use sted::engine::ledger::STEP_UNITS;
-use sted::engine::settings::{CHAINS_MAX, Settings};
+use sted::engine::settings::{CHAINS_MAX, Scoring, Settings};
 use sted::frontier::Burst;
 use sted::frontier::policy::Policy;
 use sted::ground::random::Random;
@@ -28,7 +28,7 @@ use sted::store::digest::Algorithm;
 use sted::store::log;
 use sted::study::sim::disk::MemoryDisk;
 use sted::study::sim::judge::{Judge, Laws, Violation};
-use sted::study::sim::settings::{Affected, Away, Core, Faults, Outage};
+use sted::study::sim::settings::{Affected, Away, Core, Faults, Outage, Scores};
 use sted::study::sim::{self, World};
 use sted::study::web::{
     Budget, Hostile, Manifest, Place, Ports, Resource, Spread, TimeSpread, Web,
@@ -89,6 +89,9 @@ fn what_comes_out_does_not_depend_on_the_budget() {
                 *most = *most - drawn + turn_bytes;
             }
             plan.engine.rating.source = source;
+            plan.engine.scoring = (source == Source::Command)
+                .then_some(Scoring { timeout: Duration::from_secs(60), waiting_max: 1_000 });
+            plan.world.scores = Scores { time: Duration::from_secs(1), ..Scores::default() };
             let run = run_plan(plan, false);
             assert_eq!(run.verdict, Ok(()), "seed {seed}, {turn_bytes} bytes a turn");
             let (_, log) = run.files.iter().find(|(name, _)| name == "crawl.log").expect("it is");
@@ -99,7 +102,10 @@ fn what_comes_out_does_not_depend_on_the_budget() {
         };
         let expected = outcomes(Source::Uniform, 1 << 20);
         assert!(expected.len() > 20, "seed {seed} did something");
-        for source in [Source::Uniform, Source::Parent] {
+        // Answers of a program change the order of URLs, which decides which are over a limit.
+        let is_limited = expected.iter().any(|line| line.starts_with("-5003 "));
+        let sources = [Source::Uniform, Source::Parent, Source::Command];
+        for source in sources.into_iter().take(if is_limited { 2 } else { 3 }) {
             let (small, medium) = (outcomes(source, 2_000), outcomes(source, 50_000));
             assert!(expected == small, "seed {seed}: {source:?}, 2,000 units a turn");
             assert!(expected == medium, "seed {seed}: {source:?}, 50,000 units a turn");
@@ -211,6 +217,7 @@ fn run_plan(plan: Plan, records: bool) -> Run {
     let (urls, mistakes) = seeds::parse(web.seeds().join("\n").as_bytes());
     assert!(mistakes.is_empty(), "a web's seeds are URLs");
     let mut world = World::of_web(Arc::clone(&web), plan.world);
+    world.score_by(Box::new(qualities::score));
     if records {
         world.record_actions();
     }
@@ -287,9 +294,9 @@ impl Plan {
     pub fn of(seed: u64) -> Self {
         let mut draw = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5eed);
         let web = web(&mut draw, seed);
-        let world = world(&mut draw, seed);
+        let mut world = world(&mut draw, seed);
         let (mut engine, laws) = crawl(&mut draw, seed, &web);
-        qualities::draw(seed, &web, &mut engine.rating);
+        qualities::draw(seed, &web, &mut engine, &mut world);
         let mut text = String::new();
         let _ = write!(
             text,

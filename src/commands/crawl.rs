@@ -65,7 +65,7 @@ pub fn run(asked: &Asked) -> Result<Exit, Failure> {
     let (admin, board) = admin::admin(&conf).unzip();
     let period = progress.period().min(admin::period(board.as_ref()));
     let world = os::World::new(&settings::world(&conf, period));
-    let mut world = world.map_err(|error| Failure::new(Exit::System, error))?;
+    let mut world = world.map_err(cannot_begin)?;
     listen(&mut world, &lock, FileReloader::new(file, read, conf.clone(), key), admin)?;
     let before = began.elapsed();
     let now = world.now();
@@ -135,6 +135,14 @@ fn configuration(file: &ConfFile) -> Result<Conf, Failure> {
     study::refuse_lab(&conf, path)?;
     named::refuse_missing(&conf, path)?;
     Ok(conf)
+}
+
+/// Returns the failure of a world that could not be set up.
+fn cannot_begin(error: os::Error) -> Failure {
+    match error {
+        os::Error::Scorer(error) => Failure::new(Exit::Usage, format!("quality.command: {error}")),
+        error => Failure::new(Exit::System, error),
+    }
 }
 
 /// Opens the admin listener if it is configured, and the control socket. A crawl can do without

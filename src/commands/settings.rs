@@ -3,7 +3,7 @@
 use crate::conf::{self, Conf, Decimal, DiskFull, Scheme};
 use crate::dns::address;
 use crate::engine::settings::{
-    CHAINS_MAX, Connections, Identity, Limits, Retries, Robots, Settings, State,
+    CHAINS_MAX, Connections, Identity, Limits, Retries, Robots, Scoring, Settings, State,
 };
 use crate::ground::quality::Quality;
 use crate::http::coding::DecodeLimits;
@@ -46,6 +46,10 @@ pub fn engine(conf: &Conf, key: [u8; 16]) -> Settings {
             ..http::pipeline::Settings::default()
         },
         rating: rating(conf, key),
+        scoring: (conf.quality.source == conf::Source::Command).then_some(Scoring {
+            timeout: conf.quality.command_timeout,
+            waiting_max: conf.quality.command_waiting_max,
+        }),
         sites: sites::settings(&conf.sites),
         frontier: frontier(conf, crawl_of(conf, key)),
         names: names(&conf.names),
@@ -95,6 +99,10 @@ pub fn world(conf: &Conf, period: std::time::Duration) -> os::Settings {
                 false => os::tls::KeyExchange::Classic,
             },
         },
+        scorer: (conf.quality.source == conf::Source::Command).then(|| os::scorer::Settings {
+            command: conf.quality.command.clone(),
+            timeout: conf.quality.command_timeout,
+        }),
         read_bytes_per_turn: conf.connections.read_bytes_per_turn,
         period,
     }

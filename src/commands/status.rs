@@ -83,6 +83,10 @@ fn picture(status: &Status, job: &str) -> String {
         status.connections,
         status.parked
     ));
+    if status.scores_waiting > 0 {
+        let waiting = count(status.scores_waiting);
+        lines.push(format!("  the links of {waiting} pages wait for scores (quality.command)"));
+    }
     if let Some(end) = &status.end {
         lines.push(format!("  may end in {}, on {}", seconds(end.seconds), moment(&end.at)));
         lines.push(format!("    by {}", end.basis));

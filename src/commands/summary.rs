@@ -26,7 +26,7 @@ use std::time::Duration;
 const TYPES_SHOWN: usize = 8;
 
 /// The causes of [`Counts::cut`], each with what it means and a fix.
-const CAUSES: [(&str, &str); 24] = [
+const CAUSES: [(&str, &str); 29] = [
     ("badLocation", "redirects with an invalid Location: treated as pages"),
     ("baseTooLong", "pages with a base URL of more than 4 KiB: the page's own URL was used"),
     ("chains-loosened", "redirects followed as links, because 8,192 chains were in progress"),
@@ -42,6 +42,11 @@ const CAUSES: [(&str, &str); 24] = [
     ("linkTooLong", "links skipped: longer than twice scope.url_bytes_max"),
     ("linksBytesCut", "links dropped: more than 4 MiB of links on a page"),
     ("linksCut", "links dropped from pages with more targets; raise links.links_max"),
+    ("score-failed", "pages without a score: the program of quality.command had ended"),
+    ("score-full", "pages without a score: too many waited; raise quality.command_waiting_max"),
+    ("score-invalid", "pages without a score: the program's answer was no quality"),
+    ("score-stopped", "pages without a score: the crawl was stopped before they had one"),
+    ("score-timed-out", "pages without a score in time; raise quality.command_timeout"),
     ("surplus", "responses with bytes after their end: check the server's Content-Length"),
     ("requisite-hops", "requisites too far from their page; raise scope.requisite_hops"),
     ("retries-max", "URLs that failed at every try; raise retries.retries_max"),
@@ -165,6 +170,9 @@ impl Summary {
         line("statuses", pairs(counts.statuses.iter()));
         line("types", largest(&counts.types, TYPES_SHOWN));
         line("received", HumanBytes(counts.received_bytes).to_string());
+        if let Some(text) = scored(counts) {
+            line("pages scored", text);
+        }
         if counts.failures() > 0 {
             let causes = largest(&counts.failed, usize::MAX);
             line("failed fetches", format!("{}: {causes}", HumanCount(counts.failures())));
@@ -349,6 +357,18 @@ impl Summary {
 /// Returns what a cause of [`Counts::cut`] means, with a fix; `None` if it is none.
 pub(super) fn meaning_of(cause: &str) -> Option<&'static str> {
     CAUSES.iter().find(|(known, _)| *known == cause).map(|(_, meaning)| *meaning)
+}
+
+/// Describes what the program of quality.command has answered; `None` if nothing.
+fn scored(counts: &Counts) -> Option<String> {
+    let mut text = HumanCount(counts.scored).to_string();
+    if counts.scores_late > 0 {
+        let _ = write!(text, ", {} too late", HumanCount(counts.scores_late));
+    }
+    if counts.scores_invalid > 0 {
+        let _ = write!(text, ", {} lines that are no score", HumanCount(counts.scores_invalid));
+    }
+    (counts.scored + counts.scores_late + counts.scores_invalid > 0).then_some(text)
 }
 
 /// Describes how much was pipelined, and what replies that didn't match their requests cost.

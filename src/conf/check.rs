@@ -108,6 +108,18 @@ fn quality(conf: &Conf, clash: &mut Reporter<'_>) {
         &["quality.file", "quality.source"],
         "missing: source = \"file\" needs a table; name its file, or write source = \"uniform\"",
     );
+    let is_command = quality.source == Source::Command;
+    clash(
+        is_command && quality.command.is_empty(),
+        &["quality.command", "quality.source"],
+        "missing: source = \"command\" needs a program; write it like [\"python3\", \
+         \"score.py\"]",
+    );
+    clash(
+        !is_command && !quality.command.is_empty(),
+        &["quality.command", "quality.source"],
+        "the program has no effect; write source = \"command\", or remove this key",
+    );
     clash(
         !is_table && quality.source != Source::Parent && quality.file.is_some(),
         &["quality.file", "quality.source"],

@@ -229,6 +229,14 @@ pub(super) fn segment(text: &str) -> Result<(), String> {
     Ok(())
 }
 
+/// Checks a word of a command: any text but the empty one, without NUL.
+pub(super) fn word(text: &str) -> Result<(), String> {
+    if text.is_empty() || text.contains('\0') {
+        return Err(format!("{text:?} can't be a word of a command"));
+    }
+    Ok(())
+}
+
 /// Checks the name of a configuration key, written with its section: `section.key`.
 pub(super) fn key(text: &str) -> Result<(), String> {
     let whole = |(section, name): (&str, &str)| !section.is_empty() && !name.is_empty();

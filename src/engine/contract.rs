@@ -13,6 +13,8 @@ pub use super::reload::Reload;
 pub use super::status::Status;
 pub use super::visit::{CommandsDone, CommandsJob};
 pub use super::why::Why;
+use crate::ground::quality::Quality;
+
 pub use crate::dns::{Answer, Families, NameFailure};
 pub use crate::frontier::{Load, QueuesDone, QueuesJob};
 pub use crate::seen::{SeenDone, SeenJob};
@@ -37,6 +39,61 @@ impl fmt::Display for ConnId {
 /// The id of a DNS look-up in progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LookupId(pub u32);
+
+/// The id of a page that waits for its score.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ScoreId(pub u64);
+
+/// A page that the operator's program is to score.
+#[derive(Debug)]
+pub struct ScoreRequest {
+    /// The id to report the score with.
+    pub id: ScoreId,
+    /// The URL of the page.
+    pub url: Box<str>,
+    /// The media type of the page, in lower case.
+    pub media_type: Box<str>,
+    /// The text of the page as its links were found in it: decoded, and cut to a maximum length.
+    pub text: String,
+}
+
+/// The world's answer to [`Action::Score`]. A second answer with an id is ignored, and so is one
+/// that comes too late.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Scored {
+    /// The page; `None` if the program has written something that is no answer to a page.
+    pub id: Option<ScoreId>,
+    /// The quality of the page, or why there is none.
+    pub quality: Result<Quality, ScoreFailure>,
+}
+
+impl Scored {
+    /// Returns the answer for a page that has no score.
+    pub fn failed(id: ScoreId, failure: ScoreFailure) -> Self {
+        Self { id: Some(id), quality: Err(failure) }
+    }
+}
+
+/// Why a page has no score.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ScoreFailure {
+    /// The program's answer is no quality.
+    Invalid,
+    /// The program ended before it answered; it is started again.
+    Ended,
+    /// The program has ended and is not started again, so no further page will be scored.
+    Gone,
+}
+
+impl ScoreFailure {
+    /// Returns the name used in counts.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Invalid => "score-invalid",
+            Self::Ended | Self::Gone => "score-failed",
+        }
+    }
+}
 
 /// What the engine asks the world to do.
 #[derive(Debug)]
@@ -69,6 +126,9 @@ pub enum Action {
     Resume(ConnId),
     /// Close the connection and forget it. The world doesn't report that with `closed`.
     Close(ConnId),
+    /// Have the operator's program score this page. The world reports the score with
+    /// [`super::Engine::scored`], as soon as it has it, in any order, or never.
+    Score(Box<ScoreRequest>),
     /// Run this job on a side thread. The world reports the result with [`super::Engine::worked`].
     Work(Job),
 }

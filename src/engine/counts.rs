@@ -99,6 +99,12 @@ pub struct Counts {
     /// For each cause in `cut`, the largest losses: the amount, and the URL or name that lost it,
     /// the largest first.
     pub cut_most: BTreeMap<Name, Vec<(u64, String)>>,
+    /// Pages that the operator's program has scored. Those without a score are in `cut`.
+    pub scored: u64,
+    /// Scores that came too late, or that nobody asked for.
+    pub scores_late: u64,
+    /// Lines of the program that are no answer to a page, or have no valid quality.
+    pub scores_invalid: u64,
     /// URLs that the seen test found to be new to the crawl.
     pub urls_new: u64,
     /// Replies read back from the archive instead of fetched, when the crawl was resumed.

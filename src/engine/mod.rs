@@ -15,7 +15,8 @@
 //!    time at which they were read. The inputs are [`Engine::seed`], [`Engine::resolved`],
 //!    [`Engine::opened`], [`Engine::securing`], [`Engine::connected`], [`Engine::space`] then
 //!    [`Engine::received`], [`Engine::sent`], [`Engine::closed`], [`Engine::worked`],
-//!    [`Engine::command`] and [`Engine::stop`]. Between them [`Engine::why`] may be asked.
+//!    [`Engine::scored`], [`Engine::command`] and [`Engine::stop`]. Between them [`Engine::why`]
+//!    may be asked.
 //! 3. Call [`Engine::expired`] once.
 //! 4. Call [`Engine::next_action`] until it returns `None`, and carry each action out. An action
 //!    may cause inputs (a refused connection, for example). They are fed in the next turn; only
@@ -78,7 +79,8 @@ use backlog::Backlog;
 use chain::Chains;
 use checkpoint::Checkpoints;
 use contract::{
-    Action, Answer, CloseReason, ConnFacts, ConnId, Done, LookupId, NameFailure, Space, StopReason,
+    Action, Answer, CloseReason, ConnFacts, ConnId, Done, LookupId, NameFailure, Scored, Space,
+    StopReason,
 };
 use counts::Counts;
 use ledger::{Ledger, Work};
@@ -305,6 +307,12 @@ impl Engine {
         self.turn.back(stage);
     }
 
+    /// Reports the score of a page of [`Action::Score`], or that the program has failed.
+    pub fn scored(&mut self, now: Now, answer: Scored) {
+        self.turn.set_time(now);
+        self.take_score(answer);
+    }
+
     /// Processes what is due at `now`: time-outs, the end of a pause, syncs, checkpoints. The world
     /// calls it once a turn, after all inputs.
     pub fn expired(&mut self, now: Now) {
@@ -315,6 +323,7 @@ impl Engine {
                 break;
             }
         }
+        self.expire_scores();
         self.check_space();
         self.expire_pause();
         self.expire_outage();
@@ -408,6 +417,7 @@ impl Engine {
             self.visits.deadline().filter(|_| !self.is_stopping()),
             self.checkpoint_deadline(),
             self.visits.census().deadline(),
+            self.pages.scoring().deadline(),
         ];
         candidates.into_iter().flatten().min().map(|at| at.max(self.turn.at()))
     }

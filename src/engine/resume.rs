@@ -223,6 +223,7 @@ impl Engine {
                 let key = Fingerprint(take.u64()?);
                 self.admission.seen_mut().offer(key, take.rest());
             }
+            checkpoint::SCORING => self.restore_links(frame.payload)?,
             checkpoint::PAGES => self.admission.quotas_mut().decode(frame.payload)?,
             checkpoint::JOINED => self.admission.seed_redirects().decode(frame.payload)?,
             checkpoint::SITE => sites.push((take.number()?, take.rest().to_vec())),

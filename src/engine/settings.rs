@@ -43,6 +43,8 @@ pub struct Settings {
     pub pipeline: http::pipeline::Settings,
     /// How the qualities of URLs are estimated.
     pub rating: rating::Settings,
+    /// How pages are scored by the operator's program; `None` if they are not.
+    pub scoring: Option<Scoring>,
     /// Politeness, queues, and the order of servers.
     pub frontier: frontier::Settings,
     /// DNS look-ups.
@@ -127,6 +129,15 @@ impl Settings {
             withheld: self.sites.withheld(),
         }
     }
+}
+
+/// How pages are scored by the operator's program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Scoring {
+    /// How long the links of a page wait for its score.
+    pub timeout: Duration,
+    /// The maximum number of pages whose links wait.
+    pub waiting_max: usize,
 }
 
 /// The settings of sites that have a table of their own, by the number of the table. Those that

@@ -116,6 +116,7 @@ impl Engine {
         log::info!("the crawl ends: {}", reason.text());
         self.storage.end_pause_at(self.turn.at());
         self.stop_rereading();
+        self.give_up_scores();
         self.close_idle();
     }
 
@@ -162,8 +163,10 @@ impl Engine {
 
     /// Enters the next stage of the end when the current one is done.
     pub(super) fn end_if_done(&mut self) {
-        let busy =
-            self.is_working() || self.visits.is_resolving() || self.archive.replays().is_active();
+        let busy = self.is_working()
+            || self.visits.is_resolving()
+            || self.archive.replays().is_active()
+            || self.pages.scoring().waiting() > 0;
         match self.shutdown.stage {
             Stage::Crawling
                 if !busy

@@ -35,6 +35,8 @@ pub struct Status {
     pub received_bytes: u64,
     /// The URLs that wait.
     pub urls_waiting: u64,
+    /// The pages whose links wait for their scores.
+    pub scores_waiting: u64,
     /// The servers that are known.
     pub servers_known: u64,
     /// Open connections that a visit uses.
@@ -145,6 +147,7 @@ impl Engine {
             requests: self.counts.requests,
             received_bytes: self.counts.received_bytes,
             urls_waiting: self.backlog.urls() as u64,
+            scores_waiting: self.pages.scoring().waiting() as u64,
             servers_known: self.backlog.servers() as u64,
             connections,
             parked,

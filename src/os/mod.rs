@@ -19,6 +19,7 @@ pub mod dns;
 pub mod input;
 mod load;
 pub mod net;
+pub mod scorer;
 pub mod signal;
 pub mod tls;
 mod turns;
@@ -28,7 +29,7 @@ pub mod work;
 pub use admin::{Admin, METRICS, Page, Pages};
 
 use crate::engine::Engine;
-use crate::engine::contract::{Action, Reload, StopReason};
+use crate::engine::contract::{Action, Reload, ScoreRequest, StopReason};
 use crate::ground::stats::{Histogram, Stage};
 use crate::ground::time::{Instant, Now, UnixTime};
 use load::Loads;
@@ -50,6 +51,8 @@ pub struct Settings {
     pub names: dns::Settings,
     /// Settings of TLS.
     pub tls: tls::Settings,
+    /// The program that scores pages; `None` if pages are not scored.
+    pub scorer: Option<scorer::Settings>,
     /// The number of bytes read from one socket in one turn, so that a fast server can't starve
     /// others.
     pub read_bytes_per_turn: usize,
@@ -63,6 +66,7 @@ impl Default for Settings {
         Self {
             names: dns::Settings::default(),
             tls: tls::Settings::default(),
+            scorer: None,
             read_bytes_per_turn: 256 << 10,
             period: Duration::from_secs(1),
         }
@@ -79,6 +83,8 @@ pub enum Error {
     Names(dns::Error),
     /// The TLS configuration is not valid.
     Tls(tls::Error),
+    /// The program that scores pages can't be started.
+    Scorer(scorer::Error),
 }
 
 impl fmt::Display for Error {
@@ -87,6 +93,7 @@ impl fmt::Display for Error {
             Self::System(what, error) => write!(f, "{what}: {error}"),
             Self::Names(error) => error.fmt(f),
             Self::Tls(error) => error.fmt(f),
+            Self::Scorer(error) => error.fmt(f),
         }
     }
 }
@@ -100,7 +107,7 @@ pub struct World {
     net: Net,
     client: tls::Client,
     resolver: dns::Resolver,
-    worker: work::Worker,
+    side: Side,
     signals: signal::Signals,
     period: Duration,
     turns: Turns,
@@ -110,6 +117,40 @@ pub struct World {
     control: Option<control::Control>,
     #[cfg(feature = "control")]
     admin: Option<control::admin::Bound>,
+}
+
+/// What works for the loop on side threads, beside the resolver.
+struct Side {
+    worker: work::Worker,
+    /// The program that scores pages; `None` if pages are not scored.
+    scorer: Option<scorer::Scorer>,
+}
+
+impl Side {
+    fn start(settings: &Settings, waker: &Arc<Waker>) -> Result<Self, Error> {
+        let worker = work::Worker::new(Arc::clone(waker));
+        let worker = worker.map_err(|error| Error::System("the side thread", error))?;
+        let start = |settings| scorer::Scorer::start(settings, Arc::clone(waker));
+        let scorer = settings.scorer.as_ref().map(start).transpose().map_err(Error::Scorer)?;
+        Ok(Self { worker, scorer })
+    }
+
+    /// Passes the results of side threads to the engine.
+    fn feed(&mut self, engine: &mut Engine, now: Now) {
+        self.worker.drain(|done| engine.worked(now, done));
+        if let Some(scorer) = &mut self.scorer {
+            scorer.drain(|answer| engine.scored(now, answer));
+        }
+    }
+
+    fn score(&mut self, page: Box<ScoreRequest>) {
+        let scorer = self.scorer.as_mut();
+        scorer.expect("the engine has pages scored only with a program").score(page);
+    }
+
+    fn cpu_ns(&self) -> u64 {
+        self.worker.cpu_ns() + self.scorer.as_ref().map_or(0, scorer::Scorer::cpu_ns)
+    }
 }
 
 /// Reads the configuration of a running crawl again. A side thread calls it.
@@ -163,7 +204,7 @@ impl World {
             client: tls::Client::new(&settings.tls).map_err(Error::Tls)?,
             resolver: dns::Resolver::new(&settings.names, Arc::clone(&waker))
                 .map_err(Error::Names)?,
-            worker: work::Worker::new(Arc::clone(&waker)).map_err(system("the side thread"))?,
+            side: Side::start(settings, &waker)?,
             signals: signals.map_err(system("signals"))?,
             poll,
             period: settings.period,
@@ -279,7 +320,7 @@ impl World {
         let control_ns = self.control.as_ref().map_or(0, control::Control::cpu_ns);
         #[cfg(not(feature = "control"))]
         let control_ns = 0;
-        SideCpu { jobs_ns: self.worker.cpu_ns(), control_ns }
+        SideCpu { jobs_ns: self.side.cpu_ns(), control_ns }
     }
 
     /// Returns how long the loop may sleep: until the next deadline of the engine, or until
@@ -321,7 +362,7 @@ impl World {
     /// Passes all events of the turn to the engine, with `now` as the time of all of them.
     fn feed(&mut self, engine: &mut Engine, now: Now, events: &Events) {
         self.resolver.drain(|lookup, answer| engine.resolved(now, lookup, answer));
-        self.worker.drain(|done| engine.worked(now, done));
+        self.side.feed(engine, now);
         #[cfg(feature = "control")]
         if let Some(control) = &mut self.control {
             let stage = engine.meter_mut().enter(Stage::State, 0);
@@ -354,7 +395,7 @@ impl World {
             let meter = engine.meter_mut();
             let stage = match &action {
                 Action::Resolve { .. } => meter.enter(Stage::Dns, 0),
-                Action::Work(_) => meter.enter(Stage::State, 0),
+                Action::Work(_) | Action::Score(_) => meter.enter(Stage::State, 0),
                 _ => meter.enter(Stage::Send, 0),
             };
             self.carry_out(engine, now, action);
@@ -376,7 +417,8 @@ impl World {
             Action::Pause(conn) => self.net.pause(conn),
             Action::Resume(conn) => self.net.resume(conn),
             Action::Close(conn) => self.net.close(conn),
-            Action::Work(job) => self.worker.start(job),
+            Action::Work(job) => self.side.worker.start(job),
+            Action::Score(page) => self.side.score(page),
         }
     }
 }

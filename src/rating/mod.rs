@@ -63,11 +63,13 @@ pub enum Source {
     Parent,
     /// The number of links from a seed to the URL.
     Depth,
+    /// As [`Source::Parent`], with the score that the operator's program gives a page.
+    Command,
 }
 
 impl Source {
     /// All sources of qualities.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Uniform,
         Self::Zipf,
         Self::Table,
@@ -75,6 +77,7 @@ impl Source {
         Self::Opic,
         Self::Parent,
         Self::Depth,
+        Self::Command,
     ];
 
     /// Returns the name of the source that is used in configuration and reports.
@@ -87,6 +90,7 @@ impl Source {
             Self::Opic => "opic",
             Self::Parent => "parent",
             Self::Depth => "depth",
+            Self::Command => "command",
         }
     }
 }
@@ -224,8 +228,9 @@ impl Rating {
             }
             Source::Inlinks => Estimate::Inlinks(Inlinks::new(names, settings.sites_max)),
             Source::Opic => Estimate::Opic(Opic::new(names, settings.sites_max)),
-            Source::Parent => {
-                let pages = settings.table.map(|table| Lookups::new(table, settings.unlisted));
+            Source::Parent | Source::Command => {
+                let table = settings.table.filter(|_| settings.source == Source::Parent);
+                let pages = table.map(|table| Lookups::new(table, settings.unlisted));
                 Estimate::Parent(Parent::new(pages, settings.fall_milli))
             }
             Source::Depth => Estimate::Depth(Depth::new(settings.fall_milli)),

@@ -71,6 +71,7 @@ fn sources_before_any_page() {
         (Source::Opic, "opic", true),
         (Source::Parent, "parent", false),
         (Source::Depth, "depth", false),
+        (Source::Command, "command", false),
     ] {
         let rating = rating(source);
         assert_eq!((source.name(), rating.counts_links()), (name, counts));
@@ -78,7 +79,7 @@ fn sources_before_any_page() {
         let numbers = (rating.unused(), rating.sites(), rating.evicted());
         assert_eq!((numbers, rating.unlisted()), ((0, 0, 0), u64::from(source == Source::Table)));
     }
-    assert_eq!(Source::ALL.map(Source::name).len(), 7);
+    assert_eq!(Source::ALL.map(Source::name).len(), 8);
     assert_eq!(Site::ALL.map(Site::name), ["server", "domain"]);
 }
 

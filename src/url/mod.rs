@@ -272,6 +272,17 @@ impl Batch {
         self.text.len()
     }
 
+    /// Returns the memory that the URLs take, in bytes.
+    pub fn bytes(&self) -> usize {
+        self.text.len() + self.spans.len() * size_of::<Span>()
+    }
+
+    /// Frees the memory that the URLs don't need.
+    pub fn shrink_to_fit(&mut self) {
+        self.text.shrink_to_fit();
+        self.spans.shrink_to_fit();
+    }
+
     /// Returns the number of URLs in the batch.
     pub fn len(&self) -> usize {
         self.spans.len()
@@ -302,8 +313,7 @@ impl Batch {
 
     /// Returns whether one more URL of at most `bytes` bytes fits into the batch.
     fn has_room(&self, bytes: usize) -> bool {
-        let held = self.text.len() + (self.spans.len() + 1) * size_of::<Span>();
-        held + bytes <= self.bytes_max
+        self.bytes() + size_of::<Span>() + bytes <= self.bytes_max
     }
 
     /// Completes a URL that was appended to the text of the batch from `start` on.

@@ -129,6 +129,7 @@ pub fn run(plan: &Plan, sabotage: Sabotage, records: bool) -> Outcome {
     }
     let judge = Rc::new(RefCell::new(Judge::new(&web, laws)));
     let mut world = World::of_web(Arc::clone(&web), plan.crawl.world.clone());
+    world.score_by(Box::new(qualities::score));
     let observer = Rc::clone(&judge);
     world.watch_servers(Box::new(move |at, seen| observer.borrow_mut().observe(at, seen)));
     world.dies_with(disk.clone());

@@ -7,6 +7,7 @@ mod commands;
 mod held;
 mod outage;
 mod resume;
+mod scoring;
 mod space;
 mod stand;
 mod times;

@@ -3,23 +3,64 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
+use sted::engine::settings::{self, Scoring};
 use sted::ground::quality::Quality;
 use sted::ground::random::Random;
 use sted::rating::{Settings, Source, Table};
 use sted::store::log::{self, Entry};
+use sted::study::sim;
+use sted::study::sim::settings::Scores;
 use sted::study::web::{self, Ports, Web};
 use sted::url::Url;
 
-/// Makes a quarter of the seeds inherit qualities, with their own draw: seeds that failed once stay
-/// the same.
-pub fn draw(seed: u64, web: &web::Settings, rating: &mut Settings) {
+/// Makes a quarter of the seeds inherit qualities, and another quarter have pages scored, with
+/// their own draws: seeds that failed once stay the same.
+pub fn draw(
+    seed: u64,
+    web: &web::Settings,
+    engine: &mut settings::Settings,
+    world: &mut sim::Settings,
+) {
     let mut draw = Random(seed ^ 0x7061_7265);
+    let rating = &mut engine.rating;
     if !draw.one_in(4) {
+        let mut draw = Random(seed ^ 0x7363_6f72);
+        if draw.one_in(3) {
+            rating.source = Source::Command;
+            rating.fall_milli = draw.pick(&[0, 800, 1_000]);
+            (engine.scoring, world.scores) = (Some(scoring(&mut draw)), scores(&mut draw));
+        }
         return;
     }
     rating.source = draw.pick(&[Source::Parent, Source::Parent, Source::Depth]);
     rating.fall_milli = draw.pick(&[0, 500, 800, 999, 1_000]);
     rating.table = draw.one_in(2).then(|| Arc::new(table(web, &mut draw)));
+}
+
+fn scoring(draw: &mut Random) -> Scoring {
+    Scoring {
+        timeout: Duration::from_millis(draw.pick(&[100, 5_000, 600_000])),
+        waiting_max: draw.pick(&[1, 10, 1_000]),
+    }
+}
+
+fn scores(draw: &mut Random) -> Scores {
+    let share = |draw: &mut Random| draw.pick(&[0.0, 0.0, 0.05, 0.5]);
+    Scores {
+        time: Duration::from_millis(draw.pick(&[0, 20, 3_000])),
+        late: share(draw),
+        late_time: Duration::from_millis(draw.pick(&[1_000, 20_000])),
+        never: share(draw),
+        failed: share(draw),
+        odd: share(draw),
+    }
+}
+
+/// Returns the score that the simulated program gives a page.
+pub fn score(url: &str) -> Quality {
+    let hash = url.bytes().fold(1, |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x1b3));
+    Quality::from_millionths(Random(hash).below(4_000_000))
 }
 
 /// Returns a table of some pages of a web.
@@ -37,18 +78,21 @@ fn table(web: &web::Settings, draw: &mut Random) -> Table {
 }
 
 /// Checks the qualities in a crawl log. A page that several processes have read may have had
-/// another quality each time: any of them explains its links.
+/// another quality each time, and one that a program scores may have its score or not: any of them
+/// explains its links.
 pub fn check(log: &str, rating: &Settings) -> Result<(), String> {
     let lines: Vec<Entry<'_>> = log.lines().filter_map(|line| log::parse(line).ok()).collect();
     let mut queued: BTreeMap<&str, Vec<Quality>> = BTreeMap::new();
     for line in &lines {
-        let inherits = rating.source == Source::Parent && !line.url.ends_with("/robots.txt");
+        let inherits = matches!(rating.source, Source::Parent | Source::Command)
+            && !line.url.ends_with("/robots.txt");
         let is_shown = line.extra.quality.is_some();
         if is_shown && !inherits {
             return Err(format!("{}: has a quality in the log", line.url));
         }
         queued.entry(line.url).or_default().extend(line.extra.quality);
     }
+    let is_scored = rating.source == Source::Command;
     let known = |url: &str| {
         let url = Url::parse(url).ok()?;
         rating.table.as_ref()?.of(url.view())
@@ -63,7 +107,7 @@ pub fn check(log: &str, rating: &Settings) -> Result<(), String> {
                 match (line.extra.hops, known(via)) {
                     (1.., _) => all.contains(&found),
                     (0, Some(page)) => follows(&page),
-                    (0, None) => all.iter().any(follows),
+                    (0, None) => all.iter().any(follows) || is_scored && follows(&score(via)),
                 }
             }
         };
@@ -71,7 +115,8 @@ pub fn check(log: &str, rating: &Settings) -> Result<(), String> {
             let (url, via) = (line.url, line.via.unwrap_or("nowhere"));
             return Err(format!("{url}: quality {found} does not follow from {via}"));
         }
-        if line.extra.score.is_some_and(|score| Some(score) != known(line.url)) {
+        let own = if is_scored { Some(score(line.url)) } else { known(line.url) };
+        if line.extra.score.is_some_and(|score| Some(score) != own) {
             return Err(format!("{}: has another score", line.url));
         }
     }

@@ -91,7 +91,7 @@ pub(super) fn all() -> Vec<Metric> {
 }
 
 /// What was requested and received.
-fn fetched() -> [Metric; 14] {
+fn fetched() -> [Metric; 15] {
     [
         counter("sted_pages", "Pages with their final response, of any status.", |shown| {
             one(shown.snapshot.grown(|counts| counts.pages))
@@ -141,6 +141,9 @@ fn fetched() -> [Metric; 14] {
         counter("sted_outcomes", "Settled fetches by outcome, as in the crawl log.", |shown| {
             by("outcome", shown.snapshot.grown_by(|counts| &counts.outcomes))
         }),
+        counter("sted_scored_pages", "Pages scored by quality.command.", |shown| {
+            one(shown.snapshot.grown(|counts| counts.scored))
+        }),
     ]
 }
 
@@ -188,7 +191,7 @@ fn failures() -> [Metric; 9] {
 }
 
 /// What waits, what for, and until when.
-fn waiting() -> [Metric; 11] {
+fn waiting() -> [Metric; 12] {
     [
         gauge("sted_state", "What the crawl as a whole does: 1 for that state.", |shown| {
             let now = shown.snapshot.status.state;
@@ -202,6 +205,9 @@ fn waiting() -> [Metric; 11] {
         }),
         gauge("sted_waiting_servers_by_cause", "Servers by what they wait for.", |shown| {
             by("cause", waits(shown.snapshot, true))
+        }),
+        gauge("sted_waiting_scores", "Pages whose links wait for their scores.", |shown| {
+            one(shown.snapshot.status.scores_waiting as f64)
         }),
         gauge("sted_known_servers", "Servers known.", |shown| {
             one(shown.snapshot.status.servers_known as f64)

@@ -199,6 +199,7 @@ fn without_line(about: &About) -> (Fate, String) {
 mod tests {
     use super::*;
     use crate::engine::why::{Obstacle, RobotsView};
+    use crate::ground::quality::Quality;
 
     const NOW_US: u64 = 1_795_686_000_000_000;
 
@@ -233,6 +234,7 @@ mod tests {
             is_on_disk: false,
             is_hop: false,
             depth: 1,
+            quality: Quality::ONE,
             tries: 0,
             found_as: 'L',
             via: None,

@@ -3,6 +3,7 @@
 use super::history::{History, Line};
 use super::words::{before, number, outcome_of, when};
 use crate::engine::why::{About, Place, RobotsVerdict, RobotsView, ServerView, Subject, Why};
+use crate::ground::quality::Quality;
 
 /// The columns of a line.
 const COLUMNS: usize = 80;
@@ -81,6 +82,9 @@ fn steps(page: &mut Page, why: &Why, about: &About, history: &History) {
             Some(via) => text += &format!("; found on {via}"),
             None if waiting.found_as == '-' => text += "; a seed",
             None => {}
+        }
+        if waiting.quality != Quality::ONE {
+            text += &format!("; quality {}", waiting.quality);
         }
         page.step("place", &text);
     }

@@ -198,6 +198,12 @@ fn compare(conf: &Conf, compare: &Compare, clash: &mut Reporter<'_>) {
          write compare.quality = \"crawl\" to use the crawl's own estimates, or remove source",
     );
     clash(
+        conf.quality.source == Source::Command,
+        &["quality.source", "compare.quality"],
+        "no program scores pages in a comparison; write source = \"parent\", with which crawls \
+         know the quality of a page when it is fetched",
+    );
+    clash(
         is_over_sockets && compare.threads.is_some_and(|threads| threads > 1),
         &["compare.threads", "compare.over"],
         "crawls over sockets run one at a time, because they are timed; remove this key",

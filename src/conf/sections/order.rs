@@ -2,7 +2,8 @@
 //! `[retries]`.
 
 use super::{DAY, HOUR, MILLISECOND, MINUTE, SECOND, section};
-use crate::conf::kind::{Kind, choice, count, decimal, flag, path, time};
+use crate::conf::kind::{Kind, choice, count, decimal, flag, list, path, text, time};
+use crate::conf::syntax;
 use crate::conf::units::{Decimal, thousandths};
 use crate::frontier::Burst;
 use crate::frontier::policy::Policy;
@@ -64,7 +65,7 @@ section! {
         ///
         /// With "parent" a page has the quality in file once it is fetched, and else the one that
         /// its URL was queued with. Seeds have theirs in file, or 1; without a file "parent" is the
-        /// same as "depth".
+        /// same as "depth". "command" is as "parent", with the score that a program gives a page.
         ///
         /// "inlinks" and "opic" know little at the start of a crawl, and sites that link to each
         /// other can mislead them; "zipf" is for experiments.
@@ -89,6 +90,27 @@ section! {
         /// Near 0 only seeds and their nearest links count; 1 makes links as good as their page,
         /// and all depths equal.
         fall: Decimal = thousandths(800), decimal(0..=1_000), [];
+
+        /// Program of "command", with its arguments. It reads a page a line from its standard
+        /// input, as JSON: {"id": 7, "url": "http://a.org/", "type": "text/html", "text": "..."},
+        /// where text is the HTML in UTF-8, cut to 256 KiB. It writes a score a line to its
+        /// standard output, in any order: {"id": 7, "quality": 1.25}. What it writes to its
+        /// standard error is logged.
+        ///
+        /// It is started once, without a shell, and again if it ends. Seeds have a quality of 1, so
+        /// scores should have a mean of about 1.
+        command: Vec<String> = Vec::new(), list(text("words", syntax::word)), [];
+
+        /// How long the links of a page wait for its score. After it they take over the page's
+        /// estimate.
+        ///
+        /// Short loses scores; long delays the links of pages that are never answered.
+        command_timeout: Duration = 5 * SECOND, time(100 * MILLISECOND..=HOUR), [];
+
+        /// Number of pages whose links wait. The links of further pages take over their estimate.
+        ///
+        /// Small loses scores when pages come in bursts; large takes memory, up to 64 MiB in all.
+        command_waiting_max: usize = 1_000, count(1..=100_000), [];
 
         /// Seed of the draws of "zipf": the same seed gives a URL the same quality.
         zipf_seed: u64 = 1, count(0..=i64::MAX as u64), [];
@@ -279,6 +301,7 @@ fn sources() -> Kind<Source> {
         ("opic", Source::Opic),
         ("parent", Source::Parent),
         ("depth", Source::Depth),
+        ("command", Source::Command),
     ])
 }
 

@@ -41,6 +41,9 @@ const CLASHES: &[Case] = &[
     (open, "quality = { source = \"file\", file = \"q\" }", None, "both"),
     (open, "quality = { source = \"parent\", file = \"q\" }", None, "of fetched pages"),
     (open, "quality = { source = \"depth\", file = \"q\" }", Some("quality.file"), "no effect"),
+    (open, "quality.source = \"command\"", Some("quality.command"), "no program"),
+    (open, "quality.command = [\"score\"]", Some("quality.command"), "that nothing runs"),
+    (open, "quality = { source = \"command\", command = [\"score\", \"-x\"] }", None, "both"),
     (compare, "", None, "no contact, no seeds: nobody is asked"),
     (
         compare,

@@ -24,6 +24,7 @@
 //!   4  a capture not yet read back     key u64, hash of its URL u64, its place in the archive,
 //!      the number of its server plus one, 0 if that is not known, and the keys u64 of the limits
 //!      on pages that it counts for
+//!   12 links that wait for their page's score   see engine::page::score
 //!   8  a link to a target that a redirect chain requests   key u64, see engine::admission
 //!   16 to 31  servers and their queues, see frontier
 //!   5  a server's side table           see engine::site
@@ -65,6 +66,7 @@ pub(super) const HELD: u8 = 8;
 pub(super) const JOINED: u8 = 9;
 pub(super) const SHELF: u8 = 10;
 pub(super) const PAGES: u8 = 11;
+pub(super) const SCORING: u8 = 12;
 
 /// The number of bytes of a snapshot after which a turn stops encoding more of it.
 const SLICE_BYTES: usize = 256 << 10;
@@ -233,6 +235,7 @@ impl Engine {
 
     /// Begins a checkpoint, which saves the state of this instant.
     fn begin_checkpoint(&mut self) {
+        self.log_waiting_pages();
         // Writing buffered bytes comes first because it can fail. After it, the stations only
         // report their state.
         let disk = self.storage.disk();
@@ -285,12 +288,9 @@ impl Engine {
         for (kind, mark) in marks.into_iter().filter(|(_, mark)| !mark.state.is_empty()) {
             frame::push(kind, &mark.state, out);
         }
-        self.admission.rating().encode(&mut |piece| frame::push(RATING, piece, out));
-        self.admission.quotas().encode(&mut |piece| frame::push(PAGES, piece, out));
-        self.admission.seed_redirects().encode(&mut |piece| frame::push(JOINED, piece, out));
-        self.archive.replays().encode(out);
+        self.push_parts(out);
         push_held(&held, out);
-        checkpoints.stage = Stage::Writing(Box::new(Writing {
+        self.set_stage(Stage::Writing(Box::new(Writing {
             manifest,
             tail,
             sites: self.sites.len(),
@@ -299,8 +299,18 @@ impl Engine {
             ended: false,
             captures: totals.captures,
             log_lines: totals.log_lines,
-        }));
+        })));
         self.admission.seen_mut().hold(false);
+    }
+
+    /// Encodes what parts of the engine know that are small enough to be saved at once.
+    fn push_parts(&mut self, out: &mut Vec<u8>) {
+        self.admission.rating().encode(&mut |piece| frame::push(RATING, piece, out));
+        self.admission.quotas().encode(&mut |piece| frame::push(PAGES, piece, out));
+        self.admission.seed_redirects().encode(&mut |piece| frame::push(JOINED, piece, out));
+        self.archive.replays().encode(out);
+        let (rating, scoring) = (self.admission.rating(), self.pages.scoring());
+        scoring.encode(|page| rating.of_links(page), &mut |piece| frame::push(SCORING, piece, out));
     }
 
     /// Determines which WARC files may be closed when the checkpoint that begins now is published.

@@ -11,7 +11,7 @@ use super::{Page, PageWorker};
 use crate::engine::Engine;
 use crate::engine::admission::Discovery;
 use crate::engine::ledger::Work;
-use crate::engine::wire::Fetch;
+use crate::engine::wire::{Fetch, Reply};
 use crate::ground::quality::Quality;
 use crate::ground::stats::Stage;
 use crate::links::{Directives, Found, Kind};
@@ -19,6 +19,7 @@ use crate::rating;
 use crate::seen;
 use crate::url::scope::{Distance, Reference, Rejection};
 use crate::url::{Batch, Fingerprint, Invalid, Limits, UrlRef, canon::Joiner};
+use std::mem;
 
 /// The fixed cost of joining a link with its base URL, in units of work (see `ledger`), in addition
 /// to one unit for each of its bytes.
@@ -52,6 +53,25 @@ pub(super) struct Follow {
     fingerprints: Vec<Fingerprint>,
 }
 
+/// The links of a page, joined and in scope, that wait outside the worker.
+#[derive(Debug, Default)]
+pub(super) struct Links {
+    batch: Batch,
+    wanted: Vec<(usize, Discovery)>,
+}
+
+impl Links {
+    /// Returns the memory that the links take, in bytes.
+    pub(super) fn bytes(&self) -> usize {
+        self.batch.bytes() + self.wanted.len() * size_of::<(usize, Discovery)>()
+    }
+
+    /// Returns how each URL was found, and the URL.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (Discovery, UrlRef<'_>)> {
+        self.wanted.iter().map(|(place, found)| (*found, self.batch.get(*place)))
+    }
+}
+
 /// What is to be done next for the links of the page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Step {
@@ -76,6 +96,21 @@ impl Follow {
         self.wanted.clear();
         self.estimate = None;
         (self.urls_long, self.urls_full) = (0, 0);
+    }
+
+    /// Takes out the links of the page, which are all joined.
+    pub(super) fn take_links(&mut self) -> Links {
+        let mut links =
+            Links { batch: mem::take(&mut self.batch), wanted: mem::take(&mut self.wanted) };
+        links.batch.shrink_to_fit();
+        links.wanted.shrink_to_fit();
+        links
+    }
+
+    /// Takes the links of another page back, to be offered with the estimate `estimate`.
+    pub(super) fn set_links(&mut self, links: Links, estimate: Option<Quality>) {
+        (self.batch, self.wanted, self.estimate) = (links.batch, links.wanted, estimate);
+        self.step = Step::Offer(0);
     }
 
     /// Returns the number of links of the page that were left out because of a limit, by cause.
@@ -103,9 +138,15 @@ impl Engine {
     pub(super) fn follow_some(&mut self) {
         let mut page = self.pages.queue.pop_front().expect("there is a page under work");
         self.turn.enter(Stage::Url, 0);
-        if self.join_some(&mut page) {
+        let is_offering = matches!(self.pages.worker.follow.step, Step::Offer(_));
+        if is_offering || self.join_some(&mut page) {
+            if !is_offering {
+                let Some(offered) = self.await_score(page) else { return };
+                page = offered;
+                self.trace_page(&page.fetch);
+            }
             self.turn.enter(Stage::Seen, 0);
-            if self.offer_some(&page) {
+            if self.offer_some(&page.fetch.url) {
                 return self.end_page(page);
             }
         }
@@ -116,10 +157,21 @@ impl Engine {
         self.end_traced_page();
         self.note_cut(&mut page);
         self.write_line(&page.fetch, &page.facts, &[]);
-        self.pages.worker.follow.clear();
+        self.free_page(page.reply);
+    }
+
+    /// Frees the reply of a page that the worker is done with.
+    pub(super) fn free_page(&mut self, reply: Reply) {
         self.pages.worker.stage = super::Step::Begin;
-        self.pages.bytes -= page.reply.bytes();
-        self.wire.release(page.reply);
+        self.pages.bytes -= reply.bytes();
+        self.wire.release(reply);
+        self.end_follow();
+    }
+
+    /// Clears the links of a page that have been offered, or taken out, and queues those that are
+    /// new.
+    pub(super) fn end_follow(&mut self) {
+        self.pages.worker.follow.clear();
         if self.admission.seen().has_fresh() {
             self.turn.enter(Stage::Schedule, 0);
             self.queue_fresh();
@@ -128,9 +180,6 @@ impl Engine {
 
     /// Joins links and checks their URLs against the scope. Returns whether all links are done.
     fn join_some(&mut self, page: &mut Page) -> bool {
-        if matches!(self.pages.worker.follow.step, Step::Offer(_)) {
-            return true;
-        }
         let base = UrlRef::from_canonical(page.fetch.url.as_bytes()).expect("it was fetched");
         let limits = Limits { url_bytes_max: self.settings.scope.url_bytes_max };
         let mut joiner = Joiner::within(base, limits);
@@ -144,7 +193,6 @@ impl Engine {
         self.choose(page);
         if done {
             self.rate_links(&page.fetch);
-            self.trace_page(&page.fetch);
             self.estimate_links(page);
             self.pages.worker.follow.step = Step::Offer(0);
         }
@@ -279,7 +327,7 @@ impl Engine {
 
     /// Offers the URLs in scope to the seen test. Returns `true` when all are offered, `false` if
     /// the budget was spent before.
-    fn offer_some(&mut self, page: &Page) -> bool {
+    pub(super) fn offer_some(&mut self, via: &str) -> bool {
         let Step::Offer(mut start) = self.pages.worker.follow.step else { return false };
         let follow = &mut self.pages.worker.follow;
         while start < follow.wanted.len() && !self.turn.is_spent(Work::Joined) {
@@ -298,7 +346,7 @@ impl Engine {
                 let url = follow.batch.get(place);
                 self.admission.trace_link(url, fingerprint);
                 // Most links are known already. The entry is encoded only for the others.
-                let write = |out: &mut Vec<u8>| found.encode(url.as_str(), &page.fetch.url, out);
+                let write = |out: &mut Vec<u8>| found.encode(url.as_str(), via, out);
                 if !self.chains.hold(fingerprint, write) {
                     self.admission.seen_mut().offer_with(fingerprint, write);
                 }

@@ -12,6 +12,7 @@
 
 mod follow;
 mod read;
+mod score;
 mod sources;
 
 pub(super) use sources::LinkSources;
@@ -28,6 +29,7 @@ use crate::url::UrlRef;
 use encoding_rs::{Encoding, UTF_8};
 use follow::Follow;
 use read::Step;
+use score::Scoring;
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -40,22 +42,31 @@ pub(super) struct Page {
     pub(super) sources: LinkSources,
 }
 
-/// The pages that wait, in order of arrival, and the worker that processes the first.
+/// The pages that wait, in order of arrival, the worker that processes the first, and pages whose
+/// links wait for their scores.
 pub(super) struct Pages {
     queue: VecDeque<Page>,
     /// The bytes of the replies in `queue`.
     bytes: usize,
     worker: PageWorker,
+    scoring: Scoring,
 }
 
 impl Pages {
     pub(super) fn new(settings: &Settings) -> Self {
-        Self { queue: VecDeque::new(), bytes: 0, worker: PageWorker::new(settings) }
+        let worker = PageWorker::new(settings);
+        Self { queue: VecDeque::new(), bytes: 0, worker, scoring: Scoring::default() }
     }
 
-    /// Returns the URLs of the pages that wait, in order of arrival.
+    /// Returns the URLs of the pages that wait, in order of arrival; those that wait for a score
+    /// come last.
     pub(super) fn urls(&self) -> impl Iterator<Item = &str> {
-        self.queue.iter().map(|page| &*page.fetch.url)
+        self.queue.iter().map(|page| &*page.fetch.url).chain(self.scoring.urls())
+    }
+
+    /// Returns the pages whose links wait for their scores.
+    pub(super) fn scoring(&self) -> &Scoring {
+        &self.scoring
     }
 
     /// Adds a page at the end of the queue.
@@ -69,9 +80,9 @@ impl Pages {
         self.bytes
     }
 
-    /// Returns whether no page waits.
+    /// Returns whether no page can be processed now.
     pub(super) fn is_empty(&self) -> bool {
-        self.queue.is_empty()
+        self.queue.is_empty() && !self.scoring.has_ready()
     }
 }
 
@@ -131,7 +142,7 @@ impl Engine {
     /// from stage to stage directly, which halves the number of clock reads.
     pub(super) fn work_pages(&mut self) {
         let outer = self.turn.meter().stage();
-        while !self.turn.is_spent(Work::Scanned) && !self.pages.queue.is_empty() {
+        while !self.turn.is_spent(Work::Scanned) && !self.pages.is_empty() {
             self.work_page();
         }
         if self.pages.worker.units >= HEAVY_UNITS && !matches!(self.pages.worker.stage, Step::Begin)
@@ -146,6 +157,10 @@ impl Engine {
     /// Processes one stage of the first page, or as much of it as the budget allows.
     fn work_page(&mut self) {
         if matches!(self.pages.worker.stage, Step::Begin) {
+            // Between two pages the worker is free for links that have waited.
+            if self.pages.scoring.has_ready() {
+                return self.offer_ready();
+            }
             self.pages.worker.units = 0;
         }
         let before = self.turn.left(Work::Scanned);

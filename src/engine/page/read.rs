@@ -99,7 +99,8 @@ impl PageWorker {
     }
 }
 
-fn text_of<'a>(own_text: bool, text: &'a [u8], page: &'a Page) -> &'a [u8] {
+/// Returns the text of a page that is scanned for links.
+pub(super) fn text_of<'a>(own_text: bool, text: &'a [u8], page: &'a Page) -> &'a [u8] {
     if own_text { text } else { page.reply.payload() }
 }
 

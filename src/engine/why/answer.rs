@@ -1,6 +1,7 @@
 //! The answer to the question why a URL was fetched, was not, or waits: plain values, which are
 //! also a reply of the control socket.
 
+use crate::ground::quality::Quality;
 use serde::{Deserialize, Serialize};
 
 /// What a crawl knows of a URL.
@@ -136,6 +137,8 @@ pub struct Waiting {
     pub is_hop: bool,
     /// The number of links from a seed.
     pub depth: u32,
+    /// The quality with which it was queued.
+    pub quality: Quality,
     /// The number of tries that failed.
     pub tries: u32,
     /// The letter for how it was found; `-` for a seed.

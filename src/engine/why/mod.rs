@@ -244,6 +244,7 @@ impl Engine {
             is_on_disk: *is_on_disk,
             is_hop: matches!(item.purpose, Purpose::Hop(_)),
             depth: item.depth.into(),
+            quality: item.quality,
             tries: item.tries.into(),
             found_as: char::from(item.found_as),
             via: item.via.as_deref().map(str::to_owned),

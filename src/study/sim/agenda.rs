@@ -5,7 +5,7 @@
 //!
 //! Cost: O(log n) for an event of 32 bytes; n is a few for each open connection.
 
-use crate::engine::contract::{Answer, CloseReason, ConnId, Job, LookupId, NameFailure};
+use crate::engine::contract::{Answer, CloseReason, ConnId, Job, LookupId, NameFailure, Scored};
 use crate::ground::time::Instant;
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
@@ -31,6 +31,8 @@ pub(super) enum Event {
     Arrives(ConnId),
     /// A job of the side thread is done.
     Works(Box<Job>),
+    /// The program that scores pages has answered.
+    Scored(Box<Scored>),
 }
 
 impl Event {

@@ -17,6 +17,7 @@ pub(super) enum Purpose {
     Lookup,
     Cuts,
     Disk,
+    Score,
 }
 
 /// A stream of pseudo-random numbers.

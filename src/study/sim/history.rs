@@ -70,6 +70,7 @@ impl History {
             Action::Resume(_) => 5,
             Action::Close(_) => 6,
             Action::Work(_) => 7,
+            Action::Score(_) => 8,
         };
         self.number(kind);
         match action {
@@ -103,6 +104,10 @@ impl History {
             Action::Work(Job::Seen(_)) => self.number(2),
             Action::Work(Job::Frontier(_)) => self.number(3),
             Action::Work(Job::Commands(_)) => self.number(4),
+            Action::Score(page) => {
+                self.number(page.id.0);
+                self.bytes(page.text.as_bytes());
+            }
         }
     }
 

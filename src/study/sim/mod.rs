@@ -36,6 +36,7 @@ mod pipe;
 mod process;
 mod request;
 mod scene;
+mod scorer;
 mod scripted;
 mod server;
 mod work;
@@ -53,6 +54,7 @@ use hosts::Hosts;
 use net::{Net, Origin};
 use process::Process;
 use scene::Scene;
+use scorer::Scorer;
 use scripted::Scripts;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -61,6 +63,7 @@ use work::Worker;
 
 pub use observation::{Observation, Observer};
 pub use process::{Jump, now_at};
+pub use scorer::Judgement;
 pub use scripted::Seen;
 pub use settings::Settings;
 
@@ -70,6 +73,7 @@ pub struct World {
     scene: Scene,
     net: Net,
     worker: Worker,
+    scorer: Scorer,
     core: Core,
     process: Process,
     history: History,
@@ -146,6 +150,7 @@ impl World {
             scene: Scene::default(),
             net: Net::new(origin, settings.gateway_bytes_per_second),
             worker: Worker::new(settings.job_time),
+            scorer: Scorer::new(settings.scores, settings.seed),
             core: Core::new(settings.core),
             process: Process::new(),
             history: History::new(),
@@ -157,6 +162,11 @@ impl World {
     /// Reports all further observations at the servers of a web to `observer`, in order of time.
     pub fn watch_servers(&mut self, observer: Observer) {
         self.scene.observer = Some(observer);
+    }
+
+    /// Makes the program that scores pages score them by `judgement`.
+    pub fn score_by(&mut self, judgement: Judgement) {
+        self.scorer.judge_by(judgement);
     }
 
     /// Makes the crawler's process die as soon as `disk` is dead, even in the middle of a turn.
@@ -401,6 +411,7 @@ impl World {
             Event::Failed(conn, reason) => net.fail(engine, conn, &reason, now, scene),
             Event::Arrives(conn) => net.deliver(engine, conn, now, scene),
             Event::Works(job) => engine.worked(now, job.run()),
+            Event::Scored(answer) => engine.scored(now, *answer),
             Event::Requests(_) | Event::Serve(_) | Event::Gateway(_) => {
                 unreachable!("what happens outside waits for nobody")
             }
@@ -433,6 +444,7 @@ impl World {
                 Action::Resume(conn) => net.resume(conn, scene),
                 Action::Close(conn) => net.close(conn, scene),
                 Action::Work(job) => self.worker.start(job, scene),
+                Action::Score(page) => self.scorer.score(&page, scene),
             }
         }
     }

@@ -22,6 +22,8 @@ pub struct Settings {
     pub faults: Faults,
     /// The CPU time of the crawler's operations.
     pub core: Core,
+    /// The answers of the program that scores pages.
+    pub scores: Scores,
     /// How long a job takes on the side thread.
     pub job_time: Duration,
     /// A crawl that exceeds this much virtual time is reported as one that never ends.
@@ -43,6 +45,23 @@ pub struct Faults {
     pub silences: f64,
     /// When the faults end; `None`: never.
     pub until: Option<Duration>,
+}
+
+/// The answers of the program that scores pages. Shares are from 0 to 1.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Scores {
+    /// The longest time that an answer takes; each takes a part of it, so they change their order.
+    pub time: Duration,
+    /// The share of answers that take `late_time` more.
+    pub late: f64,
+    /// The time that late answers take more.
+    pub late_time: Duration,
+    /// The share of pages that are never answered.
+    pub never: f64,
+    /// The share of pages whose answer is no quality, or that are lost as the program ends.
+    pub failed: f64,
+    /// The share of pages beside whose answer the program writes lines that answer no page.
+    pub odd: f64,
 }
 
 /// A period in which hosts can't be reached.
@@ -146,6 +165,7 @@ impl Default for Settings {
             window_max_bytes: 1 << 20,
             faults: Faults::default(),
             core: Core::default(),
+            scores: Scores::default(),
             job_time: Duration::from_millis(10),
             time_max: Duration::from_secs(30 * 24 * 3_600),
         }

@@ -1,0 +1,181 @@
+//! Pages that a program scores: their links wait for it, and no longer than they may.
+
+use super::stand::{Crawl, Plan, outcomes_of};
+use super::{Settings, mistakes, ms, none, varied};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+use sted::engine::Engine;
+use sted::engine::contract::{ScoreFailure, ScoreId, Scored, StopReason};
+use sted::engine::settings::Scoring;
+use sted::ground::stats::{Meter, still};
+use sted::ground::time::Instant;
+use sted::rating::Source;
+use sted::store::log;
+use sted::study::sim::disk::MemoryDisk;
+use sted::study::sim::settings::Scores;
+use sted::study::sim::{Jump, View, World};
+use sted::study::web::Budget;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// A crawl whose pages are scored, each within 50 ms, and whose links wait for a second at most.
+fn plan(scores: Scores) -> Plan {
+    let mut plan = Plan::new(Settings { hosts: 12, pages: 300, ..varied(21) });
+    plan.world.scores = Scores { time: ms(50), ..scores };
+    plan.change = |settings| {
+        settings.rating.source = Source::Command;
+        settings.scoring = Some(Scoring { timeout: SECOND, waiting_max: 1_000 });
+    };
+    plan
+}
+
+/// Returns the number of pages without a score, by cause.
+fn missing<const N: usize>(crawl: &Crawl, causes: [&str; N]) -> [u64; N] {
+    causes.map(|cause| crawl.counts.cut.get(cause).copied().unwrap_or(0))
+}
+
+const CAUSES: [&str; 4] = ["score-timed-out", "score-invalid", "score-failed", "score-full"];
+
+/// Whatever the program does, the crawl comes to its manifest, and each page is counted once.
+#[test]
+fn each_page_has_a_score_or_a_cause() {
+    let sound = plan(Scores::default()).run();
+    let pages = sound.counts.scored;
+    assert!(pages > 200, "{pages}");
+    assert_eq!(missing(&sound, CAUSES), [0; 4]);
+    let cases = [
+        Scores { never: 1.0, ..Scores::default() },
+        Scores { late: 1.0, late_time: 3 * SECOND, ..Scores::default() },
+        Scores { failed: 1.0, ..Scores::default() },
+        Scores { odd: 1.0, ..Scores::default() },
+    ];
+    for (number, scores) in cases.into_iter().enumerate() {
+        let crawl = plan(scores).run();
+        none(&mistakes(&crawl, Budget { tries: 4, ..Budget::default() }));
+        let found = missing(&crawl, CAUSES);
+        assert_eq!(crawl.counts.scored + found.iter().sum::<u64>(), pages, "{number}: {found:?}");
+        let [timed_out, invalid, failed, _] = found;
+        let counts = &crawl.counts;
+        match number {
+            0 => assert_eq!((timed_out, counts.scores_late), (pages, 0)),
+            1 => assert!(timed_out == pages && counts.scores_late > pages / 2),
+            2 => assert!(invalid + failed == pages && counts.scores_invalid == invalid),
+            _ => assert_eq!((counts.scored, counts.scores_invalid), (pages, pages)),
+        }
+        assert_eq!(crawl.took > sound.took + SECOND, number < 2, "{number}");
+    }
+}
+
+/// As many pages wait as may; others don't wait.
+#[test]
+fn a_full_waiting_room_turns_pages_away() {
+    let mut plan = plan(Scores { late: 1.0, late_time: ms(600), ..Scores::default() });
+    plan.change = |settings| {
+        settings.rating.source = Source::Command;
+        settings.scoring = Some(Scoring { timeout: SECOND, waiting_max: 2 });
+    };
+    let crawl = plan.run();
+    none(&mistakes(&crawl, Budget { tries: 4, ..Budget::default() }));
+    let [full] = missing(&crawl, ["score-full"]);
+    assert!(full > 50 && crawl.counts.scored > 5, "{full}, {}", crawl.counts.scored);
+}
+
+/// A crawl that is run piece by piece.
+struct Pieces {
+    plan: Plan,
+    world: World,
+    disk: MemoryDisk,
+}
+
+impl Pieces {
+    fn new(plan: Plan) -> Self {
+        let (web, ..) = plan.parts();
+        let world = World::of_web(Arc::clone(&web), plan.world.clone());
+        Self { plan, world, disk: MemoryDisk::new() }
+    }
+
+    fn open(&self, timeout: Duration) -> Engine {
+        let (_, seeds, mut settings) = self.plan.parts();
+        settings.scoring = Some(Scoring { timeout, waiting_max: 1_000 });
+        let disk = Box::new(self.disk.clone());
+        Engine::open(settings, &seeds, disk, Meter::new(still), self.world.now())
+            .unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// Runs the crawl until `until` is true, or to its end.
+    fn run(&mut self, engine: &mut Engine, until: impl Fn(&View<'_>) -> bool) {
+        let goes_on = &mut |view: &View<'_>| !until(view);
+        self.world.run_until(engine, Instant::FAR, goes_on).expect("it goes on");
+    }
+}
+
+/// When the program is gone, pages no longer wait for it.
+#[test]
+fn without_the_program_nothing_waits() {
+    let mut pieces = Pieces::new(plan(Scores::default()));
+    let mut engine = pieces.open(1_000 * SECOND);
+    pieces.run(&mut engine, |view| view.engine.counts().scored > 50);
+    let gone = Scored::failed(ScoreId(u64::MAX), ScoreFailure::Gone);
+    engine.scored(pieces.world.now(), gone);
+    pieces.run(&mut engine, |_| false);
+    assert!(engine.is_finished());
+    let (counts, most) = (engine.counts(), 50 + 64);
+    assert!(counts.cut["score-failed"] > 100 && counts.scored < most, "{}", counts.scored);
+}
+
+/// A stop doesn't wait for scores, and loses no link.
+#[test]
+fn a_stop_gives_up_waiting() {
+    let scores = Scores { never: 1.0, ..Scores::default() };
+    let lines = ["state.keep = true", "connections.stop_timeout = \"1s\""];
+    let mut pieces = Pieces::new(plan(scores).with(&lines));
+    let mut engine = pieces.open(1_000 * SECOND);
+    pieces.run(&mut engine, |view| view.engine.status().scores_waiting > 0);
+    let (asked, from) = (engine.status().scores_waiting, pieces.world.now().at);
+    engine.stop(pieces.world.now(), StopReason::Interrupted);
+    pieces.run(&mut engine, |_| false);
+    assert!(engine.is_finished() && pieces.world.now().at.since(from) < 10 * SECOND);
+    assert!(engine.counts().cut["score-stopped"] >= asked);
+    drop(engine);
+    pieces.world.exit();
+    pieces.world.restart(SECOND, Jump::None);
+    let mut engine = pieces.open(SECOND);
+    pieces.run(&mut engine, |_| false);
+    all_were_found(&pieces);
+}
+
+/// A checkpoint saves the links that wait: after a kill they are followed, and their pages are not
+/// fetched again.
+#[test]
+fn links_that_wait_survive_a_kill() {
+    let scores = Scores { never: 1.0, ..Scores::default() };
+    let lines = ["state.keep = true", "state.checkpoint_period = \"5s\""];
+    let mut pieces = Pieces::new(plan(scores).with(&lines));
+    let mut engine = pieces.open(1_000 * SECOND);
+    // All pages that are known wait: nothing else goes on.
+    pieces.run(&mut engine, |view| view.at >= Instant::ZERO + 30 * SECOND);
+    let waiting = engine.status().scores_waiting;
+    assert!(waiting > 0 && engine.counts().checkpoints > 0, "{waiting}");
+    let pages = engine.counts().pages;
+    drop(engine);
+    pieces.world.exit();
+    pieces.world.restart(SECOND, Jump::None);
+    let mut engine = pieces.open(SECOND);
+    assert_eq!((engine.counts().pages, engine.status().scores_waiting), (pages, 0));
+    pieces.run(&mut engine, |_| false);
+    all_were_found(&pieces);
+    let log = pieces.disk.read("crawl.log").expect("a log");
+    let lines = String::from_utf8(log).expect("UTF-8");
+    let mut pages: Vec<_> = lines.lines().filter_map(|line| log::parse(line).ok()).collect();
+    pages.retain(|page| page.status == 200 && !page.url.ends_with("/robots.txt"));
+    let urls: BTreeSet<&str> = pages.iter().map(|page| page.url).collect();
+    assert_eq!(urls.len(), pages.len(), "none is fetched twice");
+}
+
+/// The crawl has found what one without kills and stops finds.
+fn all_were_found(pieces: &Pieces) {
+    let log = pieces.disk.read("crawl.log").expect("a log");
+    let whole = plan(Scores::default()).run();
+    assert_eq!(outcomes_of(&log), whole.outcomes());
+}
