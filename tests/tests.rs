@@ -37,6 +37,8 @@ mod crash;
 #[cfg(feature = "study")]
 mod crawl;
 #[cfg(feature = "study")]
+mod focused;
+#[cfg(feature = "study")]
 mod job;
 #[cfg(feature = "study")]
 mod lab;
