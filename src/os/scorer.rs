@@ -10,10 +10,10 @@
 //!
 //! Every other line is reported as a mistake. What it writes to its standard error goes to the log.
 //!
-//! Pages are written as they come, without waiting for answers: up to [`IN_FLIGHT_MAX`] that are
+//! Pages are written as they come, without waiting for answers: up to `IN_FLIGHT_MAX` that are
 //! neither answered nor overdue. A page that has waited in vain for its time-out is not written any
 //! more. If the program ends it is started again, each time after a longer wait. If it has ended
-//! [`STARTS_MAX`] times without having lived for [`LIFE_MIN`], each page is answered at once.
+//! `STARTS_MAX` times without having lived for `LIFE_MIN`, each page is answered at once.
 //!
 //! Laws: a page is answered at most once. The program has no descriptors of the crawl but its three
 //! pipes, and is not outlived by the scorer: it is in a process group of its own, which is killed
