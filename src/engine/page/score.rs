@@ -48,6 +48,9 @@ const WAITING_BYTES_MAX: usize = 64 << 20;
 const STOPPED: &str = "score-stopped";
 /// The number of bytes of links from which they begin another frame of a snapshot.
 const PIECE_BYTES: usize = 1 << 20;
+/// The maximum number of waits that end in a turn, at a microsecond each: a program that hangs lets
+/// all of them run out together.
+const EXPIRED_MAX: usize = 1_000;
 
 /// The pages whose links wait, and those whose wait is over.
 #[derive(Debug, Default)]
@@ -243,7 +246,8 @@ impl Engine {
 
     /// Ends the waits that have lasted too long.
     pub(in crate::engine) fn expire_scores(&mut self) {
-        while let Some(page) = self.pages.scoring.expired(self.turn.at()) {
+        for _ in 0..EXPIRED_MAX {
+            let Some(page) = self.pages.scoring.expired(self.turn.at()) else { return };
             self.miss_score("score-timed-out");
             self.pages.scoring.ready.push_back(page);
         }
