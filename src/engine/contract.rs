@@ -86,8 +86,8 @@ pub enum ScoreFailure {
 }
 
 impl ScoreFailure {
-    /// Returns the name used in counts.
-    pub fn name(self) -> &'static str {
+    /// Returns the cause under which the page is counted.
+    pub fn cause(self) -> &'static str {
         match self {
             Self::Invalid => "score-invalid",
             Self::Ended | Self::Gone => "score-failed",

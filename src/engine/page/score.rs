@@ -192,7 +192,7 @@ impl Engine {
             return Some(page);
         }
         if self.pages.scoring.is_gone {
-            self.miss_score(ScoreFailure::Gone.name());
+            self.miss_score(ScoreFailure::Gone.cause());
             return Some(page);
         }
         if !self.pages.scoring.has_room(settings) {
@@ -238,7 +238,7 @@ impl Engine {
             }
             Err(failure) => {
                 self.counts.scores_invalid += u64::from(failure == ScoreFailure::Invalid);
-                self.miss_score(failure.name());
+                self.miss_score(failure.cause());
             }
         }
         self.pages.scoring.ready.push_back(page);
