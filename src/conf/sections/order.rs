@@ -109,8 +109,8 @@ section! {
 
         /// Number of pages whose links wait. The links of further pages take over their estimate.
         ///
-        /// Small loses scores when pages come in bursts; large takes memory, up to 64 MiB in all, and
-        /// makes a checkpoint's turn longer, which writes a line for each.
+        /// Small loses scores when pages come in bursts; large takes memory, up to 64 MiB in all,
+        /// and makes a checkpoint's turn longer, which writes a line for each.
         command_waiting_max: usize = 1_000, count(1..=10_000), [];
 
         /// Seed of the draws of "zipf": the same seed gives a URL the same quality.
