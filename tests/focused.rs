@@ -55,7 +55,7 @@ fn the_scorer_by_words_scores_each_page() {
     assert!(links > 40, "{links} links");
 }
 
-/// The crawl comes to its end whatever the program does, and says what is wrong.
+/// The crawl ends whatever the program does, and says what is wrong.
 #[test]
 fn a_program_that_misbehaves_costs_scores_only() {
     for (script, cause, said) in [

@@ -37,7 +37,7 @@ fn missing<const N: usize>(crawl: &Crawl, causes: [&str; N]) -> [u64; N] {
 
 const CAUSES: [&str; 4] = ["score-timed-out", "score-invalid", "score-failed", "score-full"];
 
-/// Whatever the program does, the crawl comes to its manifest, and each page is counted once.
+/// Whatever the program does, the crawl fetches all pages, and each is counted once.
 #[test]
 fn each_page_has_a_score_or_a_cause() {
     let sound = plan(Scores::default()).run();

@@ -39,7 +39,7 @@ use encoding_rs::UTF_8;
 use std::collections::{BTreeMap, VecDeque};
 
 /// The maximum length of the text of a page that is scored, in bytes. What a page is about shows in
-/// its first pages of text; a longer text takes the program longer than it tells it more.
+/// its first pages of text; more text costs the program time and hardly changes the score.
 const TEXT_BYTES_MAX: usize = 256 << 10;
 /// The maximum number of bytes of texts and links of pages that wait for their scores: 250 pages of
 /// the longest text, or some 6,000 of 10 KiB.

@@ -101,13 +101,10 @@ impl Pauses {
 }
 
 impl Wire {
-    /// Returns whether no reply may begin now, because memory is tight.
-    fn is_tight(&self) -> bool {
-        self.pool.is_over() || (self.pauses.is_tight && !self.pool.is_roomy())
-    }
-
+    /// Determines whether memory is tight now, so that no reply may begin. If it isn't, all grants
+    /// end.
     fn update_tight(&mut self) -> bool {
-        let is_tight = self.is_tight();
+        let is_tight = self.pool.is_over() || (self.pauses.is_tight && !self.pool.is_roomy());
         if !is_tight {
             self.pauses.grants = Grants::default();
         }
