@@ -109,13 +109,13 @@ def said(command):
 class Sted(Program):
     """Ourselves."""
 
-    def __init__(self, name, note, form="none", gzip=1, only=None):
+    def __init__(self, name, note, form="none", gzip=1, webs=None):
         super().__init__(name, note)
-        self.form, self.gzip, self.only = form, gzip, only
+        self.form, self.gzip, self.webs = form, gzip, webs
         self.needs = (os.environ["STED"],)
 
     def suits(self, web):
-        return self.only is None or web.name == self.only
+        return self.webs is None or web.name in self.webs
 
     def version(self):
         return said([os.environ["STED"], "--version"])
@@ -324,8 +324,8 @@ def all_programs():
         Wrk("wrk-pipelined", "the same, eight requests at once", 8),
         Bare("bare-fetch", "the list of URLs, at least 64 connections, no pipelining", "fetch", 1),
         Bare("bare-fetch-pipelined", "the same, eight requests a connection", "fetch", 8),
-        Sted("sted-warc", "the archive: gzip level 1, digests, index", "warc", 1, "pages-64"),
-        Sted("sted-warc-plain", "the same without compression", "warc", 0, "pages-64"),
+        Sted("sted-warc", "the archive: gzip level 1, digests, index", "warc", 1, ("pages-64", "open", "open-mixed")),
+        Sted("sted-warc-plain", "the same without compression", "warc", 0, ("pages-64",)),
         Archive(),
         Scrapy("scrapy", "XPath of the links, 64 requests, spare parts off"),
         Httrack("httrack", "64 connections, limits off, pages kept"),

@@ -228,8 +228,18 @@ gzip_share = 1
 tls_share = 1
 requests_per_connection = ["10 for 1"]"""
 
+# Pages as the open web has them: half are shorter than 138 KB, the mean is 190 KB.
+OPEN = """page_bytes = "138KB"
+page_bytes_sigma = 0.8
+links_per_page = 60
+tls_share = 1
+requests_per_connection = ["1 for 1"]
+"""
+
 # Pages of the webs that ratios are told of: of 19,200 the fastest crawler's start is a twentieth.
 MANY = 57_600
+OPEN_PAGES = 10_000
+OPEN_SAYS = "190 KB and 60 links a page, 500 hosts, one page a TLS connection"
 
 # How each is made: the manuals are read through to be counted, which takes a quarter of a minute.
 WEBS = {
@@ -243,4 +253,10 @@ WEBS = {
         name, 1_000, 19_200, f"over TLS: {THOUSAND}", True, "tls_share = 1"),
     "large": lambda name: LabWeb(
         name, 64, 1_280, "242 KB and 60 links, gzip, TLS, ten pages a connection", True, LARGE),
+    "open": lambda name: LabWeb(
+        name, 500, OPEN_PAGES, f"{OPEN_SAYS}, gzip, all handshakes but a host's first resumed", True,
+        OPEN + "gzip_share = 1"),
+    "open-mixed": lambda name: LabWeb(
+        name, 500, OPEN_PAGES, f"{OPEN_SAYS}, gzip and brotli by half, half of the hosts resume nothing",
+        True, OPEN + "gzip_share = 0.5\nbrotli_share = 0.5\nresume_share = 0.5"),
 }

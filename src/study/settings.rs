@@ -50,6 +50,7 @@ pub fn web(conf: &Web) -> Settings {
         idle_time: conf.idle_time,
         http10: conf.http10_share.as_f64(),
         tls: conf.tls_share.as_f64(),
+        resuming: conf.resume_share.as_f64(),
         chunked: conf.chunked_share.as_f64(),
         gzip: conf.gzip_share.as_f64(),
         brotli: conf.brotli_share.as_f64(),

@@ -182,6 +182,10 @@ section! {
         /// Share of hosts with TLS.
         tls_share: Decimal = thousandths(150), decimal(SHARE), [];
 
+        /// Share of the hosts with TLS that resume sessions. With the others each handshake is a
+        /// full one.
+        resume_share: Decimal = thousandths(1_000), decimal(SHARE), [];
+
         /// Share of hosts with chunked responses.
         chunked_share: Decimal = thousandths(300), decimal(SHARE), [];
 

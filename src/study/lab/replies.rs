@@ -80,7 +80,8 @@ impl Responder {
         responder
     }
 
-    /// Makes all replies that can be cached.
+    /// Makes all replies that can be cached: those in the hosts' codings first, because most
+    /// clients accept these, and memory may not suffice for both forms.
     fn warm(&mut self) {
         for host in 0..self.web.hosts() {
             let rows = self.hosts[host as usize].hostile.map_or(&[][..], |kind| kind.spec().rows);
@@ -88,24 +89,30 @@ impl Responder {
                 let place = Place { host, resource: Resource::Row { row: at, index: 0 } };
                 self.play(place, row.play, Terms::default());
             }
-            let pages = (0..self.web.pages_of(host)).map(Resource::Page);
-            for resource in pages.chain([Resource::Robots]) {
-                if self.bytes_left == 0 || !rows.is_empty() {
-                    break;
+        }
+        for is_coded in [true, false] {
+            for host in 0..self.web.hosts() {
+                let traits = &self.hosts[host as usize];
+                let has_form = !is_coded || traits.coding != Coding::Identity;
+                let is_good = traits.hostile.is_none_or(|kind| kind.spec().rows.is_empty());
+                if is_good && has_form {
+                    self.warm_host(host, Terms { coded: is_coded, ..Terms::default() });
                 }
-                self.make(Place { host, resource });
             }
         }
     }
 
-    /// Makes the replies for a resource of a well-behaved host.
-    fn make(&mut self, place: Place) {
-        let Answer::Reply(reply) = self.web.answer_at(place) else { return };
-        let (path, is_coded) =
-            (self.web.path(place), self.hosts[place.host as usize].coding != Coding::Identity);
-        for coded in [false, true].into_iter().take(1 + usize::from(is_coded)) {
-            let terms = Terms { coded, ..Terms::default() };
-            self.page(place.host, &path, Some(place), &reply, terms);
+    /// Makes the replies of a well-behaved host in one form.
+    fn warm_host(&mut self, host: u32, terms: Terms) {
+        let pages = (0..self.web.pages_of(host)).map(Resource::Page);
+        for resource in pages.chain([Resource::Robots]) {
+            if self.bytes_left == 0 {
+                return;
+            }
+            let place = Place { host, resource };
+            let Answer::Reply(reply) = self.web.answer_at(place) else { continue };
+            let path = self.web.path(place);
+            self.page(host, &path, Some(place), &reply, terms);
         }
     }
 

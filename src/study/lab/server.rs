@@ -315,7 +315,7 @@ fn config_of(
     }
     let certificate = spec.and_then(|spec| spec.certificate).unwrap_or(Certificate::Good);
     let names = listener.hosts.iter().map(|host| web.host(*host).name).collect();
-    authority.config(names, certificate).map(Some)
+    authority.config(names, certificate, web.resumes(listener.hosts[0])).map(Some)
 }
 
 fn key_of(slot: usize) -> u32 {

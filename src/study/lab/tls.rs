@@ -9,6 +9,7 @@ use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair, KeyUsage
 use rustls::ServerConfig;
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+use rustls::server::NoServerSessionStorage;
 use std::sync::Arc;
 
 /// The lab's certificate authority.
@@ -36,11 +37,13 @@ impl Authority {
         &self.pem
     }
 
-    /// Returns the TLS configuration of a server with this kind of certificate for these names.
+    /// Returns the TLS configuration of a server with this kind of certificate for these names,
+    /// which `resumes` sessions or not.
     pub(super) fn config(
         &self,
         names: Vec<String>,
         certificate: Certificate,
+        resumes: bool,
     ) -> Result<Arc<ServerConfig>, Error> {
         let names = match certificate {
             Certificate::WrongName => vec!["another.test".to_owned()],
@@ -66,7 +69,12 @@ impl Authority {
             .with_single_cert(chain, key);
         let mut config = config.map_err(made)?;
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
-        config.ticketer = aws_lc_rs::Ticketer::new().map_err(made)?;
+        if resumes {
+            config.ticketer = aws_lc_rs::Ticketer::new().map_err(made)?;
+        } else {
+            config.session_storage = Arc::new(NoServerSessionStorage {});
+            config.send_tls13_tickets = 0;
+        }
         Ok(Arc::new(config))
     }
 }

@@ -226,6 +226,11 @@ impl Web {
         if draw.chance(self.settings.tls) { Scheme::Https } else { Scheme::Http }
     }
 
+    /// Returns whether a host with TLS resumes sessions.
+    pub fn resumes(&self, number: u32) -> bool {
+        self.draw(Purpose::Host, number, 5).chance(self.settings.resuming)
+    }
+
     pub(super) fn robots_of(&self, number: u32) -> Robots {
         if number == self.first_host || self.hostile_of(number).is_some() {
             return Robots::Allow;

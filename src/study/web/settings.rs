@@ -116,6 +116,8 @@ pub struct Settings {
     pub http10: f64,
     /// The share of hosts that are served over TLS, per host.
     pub tls: f64,
+    /// The share of hosts with TLS that resume sessions, per host.
+    pub resuming: f64,
     /// The share of hosts that send bodies in chunks, per host (HTTP/1.1 only).
     pub chunked: f64,
     /// The share of hosts that code bodies with gzip if the client accepts it, per host.
@@ -186,6 +188,7 @@ impl Default for Settings {
             idle_time: Duration::from_secs(15),
             http10: 0.0,
             tls: 0.0,
+            resuming: 1.0,
             chunked: 0.0,
             gzip: 0.0,
             brotli: 0.0,

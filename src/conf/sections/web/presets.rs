@@ -68,6 +68,7 @@ impl Web {
             idle_time: Duration::from_secs(15),
             http10_share: none,
             tls_share: none,
+            resume_share: thousandths(1_000),
             chunked_share: none,
             gzip_share: none,
             brotli_share: none,
