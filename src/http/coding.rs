@@ -9,6 +9,9 @@
 //! is more. Input without output also costs time: a block of deflate, a metablock of brotli or a
 //! frame of zstd builds tables even if it is empty. The weights are measured.
 //!
+//! A gzip or zlib body is decoded in one call, at a third of the cost, if all of it is there and
+//! the budget covers it (module `whole`, decision 118).
+//!
 //! Laws:
 //! - How the payload is split and how large the budgets are changes no byte of the result, unless
 //!   the body is broken and coded in brotli.
@@ -23,8 +26,7 @@
 //! bytes are wrong ([`Decoder::is_sum_wrong`]); a wrong checksum of zstd is a fault after the whole
 //! text.
 //!
-//! Cost: nothing is allocated for an output step of 16 KiB; an inflate window is reused from body
-//! to body.
+//! Cost: nothing is allocated for an output step; an inflate window is reused from body to body.
 //! Source: RFC 9110 section 8.4; RFC 1950, 1951, 1952, 7932, 8878 and 9659.
 
 mod codec;
@@ -32,10 +34,12 @@ mod label;
 mod sum;
 #[cfg(test)]
 mod tests;
+mod whole;
 
 use codec::{Codec, Flow, Inflate};
 use smallvec::SmallVec;
 use std::fmt;
+use whole::Whole;
 
 /// A content coding that can be decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -80,6 +84,18 @@ impl Coding {
             Self::Gzip | Self::Deflate => 8,
             Self::Brotli => 32,
             Self::Zstd => 16,
+        }
+    }
+
+    /// Returns the cost of decoding `read` bytes to `written` bytes, in units of work.
+    fn units(self, read: usize, written: usize) -> usize {
+        written.max(self.in_weight().saturating_mul(read))
+    }
+
+    fn step_bytes(self) -> StepBytes {
+        match self {
+            Self::Gzip | Self::Deflate => StepBytes::LARGE,
+            Self::Brotli | Self::Zstd => StepBytes::SMALL,
         }
     }
 }
@@ -159,11 +175,19 @@ pub enum State {
     CutShort,
 }
 
-/// The number of bytes written at a time, and the size of the buffers between stacked codings.
-const STEP_BYTES: usize = 16 << 10;
-/// The number of input bytes read in one step, so that input without output can't stall a turn
-/// either.
-const INPUT_BYTES: usize = 4 << 10;
+/// The most bytes that one step reads and writes. Input is limited so that input without output
+/// can't stall a turn either.
+#[derive(Clone, Copy)]
+struct StepBytes {
+    read: usize,
+    written: usize,
+}
+
+impl StepBytes {
+    const SMALL: Self = Self { read: 4 << 10, written: 16 << 10 };
+    /// For decoders that copy their window after each step: half as fast again as small ones.
+    const LARGE: Self = Self { read: 32 << 10, written: 128 << 10 };
+}
 
 /// Decodes the content codings of one body after the other.
 pub struct Decoder {
@@ -173,6 +197,10 @@ pub struct Decoder {
     /// An inflater kept from an earlier body, so that its tables and window are not allocated
     /// again.
     spare: Option<Box<Inflate>>,
+    /// The decoder of bodies in one call; `None` before the first.
+    whole: Option<Whole>,
+    /// Whether nothing of the body was passed to [`Decoder::decode`] yet.
+    is_fresh: bool,
     /// The final state, once it is reached; `None` before.
     last: Option<State>,
 }
@@ -231,7 +259,8 @@ impl fmt::Debug for Decoder {
 impl Decoder {
     /// Creates a decoder; [`Decoder::begin`] must be called before it is used.
     pub fn new(limits: DecodeLimits) -> Self {
-        Self { limits, stages: SmallVec::new(), spare: None, last: None }
+        let stages = SmallVec::new();
+        Self { limits, stages, spare: None, whole: None, is_fresh: true, last: None }
     }
 
     /// Begins a body to which `codings` were applied, in this order.
@@ -242,6 +271,7 @@ impl Decoder {
             }
         }
         self.last = None;
+        self.is_fresh = true;
         for coding in codings.iter().rev() {
             let codec = Codec::new(*coding, &mut self.spare);
             self.stages.push(Stage::new(Some(*coding), codec));
@@ -249,6 +279,17 @@ impl Decoder {
         if codings.is_empty() {
             self.stages.push(Stage::new(None, Codec::Copy));
         }
+    }
+
+    /// Returns the budget that lets [`Decoder::decode`] decode `body`, the whole of it, in one call
+    /// at a third of the usual cost; `None` if its coding or its length doesn't permit that.
+    pub fn units_at_once(&self, body: &[u8]) -> Option<usize> {
+        Some(self.plan(body)?.units)
+    }
+
+    fn plan(&self, body: &[u8]) -> Option<whole::Plan> {
+        let [Stage { coding: Some(coding), .. }] = &self.stages[..] else { return None };
+        whole::plan(*coding, body, self.limits.decoded_bytes_max)
     }
 
     /// Returns whether the current body is not in a coding that Content-Encoding names, and was
@@ -282,6 +323,9 @@ impl Decoder {
     ) -> Decoded {
         assert!(!self.stages.is_empty(), "decode without begin");
         let (mut used, mut work) = (0, 0);
+        if std::mem::take(&mut self.is_fresh) && ended {
+            work = self.decode_whole(input, out, budget);
+        }
         loop {
             if let Some(state) = self.last {
                 return Decoded { used: input.len(), work, state };
@@ -297,6 +341,19 @@ impl Decoder {
                 None => return Decoded { used, work, state: State::Hungry },
             }
         }
+    }
+
+    /// Tries to decode `body`, which is all of it, in one call. If that fails, nothing has changed.
+    /// Returns the units of work done.
+    fn decode_whole(&mut self, body: &[u8], out: &mut Vec<u8>, budget: usize) -> usize {
+        let Some(plan) = self.plan(body).filter(|plan| plan.units <= budget) else { return 0 };
+        let whole = self.whole.get_or_insert_with(Whole::new);
+        let Some(written) = whole.decode(plan, body, out) else { return plan.units };
+        let stage = &mut self.stages[0];
+        stage.out_bytes = written as u64;
+        stage.is_ended = true;
+        self.last = Some(State::Done);
+        plan.coding.units(body.len(), written)
     }
 
     /// Runs one step of the last stage that can do work. Later stages come first, so that the
@@ -376,7 +433,9 @@ impl Stage {
             self.start_taken = Some(start_taken + step.used);
             Some(Step { used: 0, ..step })
         } else if !source.bytes.is_empty() || self.is_full {
-            let few = &source.bytes[..source.bytes.len().min(INPUT_BYTES)];
+            let most =
+                (room / self.in_weight()).clamp(StepBytes::SMALL.read, self.step_bytes().read);
+            let few = &source.bytes[..source.bytes.len().min(most)];
             Some(self.run(few, target, room, bytes_max))
         } else if source.is_all {
             // An empty body is valid in any coding: replies without content keep the field.
@@ -417,6 +476,7 @@ impl Stage {
         room: usize,
         bytes_max: u64,
     ) -> Step {
+        let room_max = self.step_bytes().written;
         let target = target.unwrap_or_else(|| {
             self.taken = 0;
             self.buffer.clear();
@@ -425,7 +485,7 @@ impl Stage {
         // One byte more than the limit is offered, because a body that fills the limit exactly is
         // not too large.
         let left = bytes_max - self.out_bytes;
-        let room = room.min(STEP_BYTES).min(usize::try_from(left).unwrap_or(usize::MAX - 1) + 1);
+        let room = room.min(room_max).min(usize::try_from(left).unwrap_or(usize::MAX - 1) + 1);
         let start = target.len();
         target.resize(start + room, 0);
         let moved = self.codec.step(source, &mut target[start..]);
@@ -442,7 +502,22 @@ impl Stage {
             Flow::Broken(reason) => Some(State::Broken(reason)),
         };
         self.is_ended = self.fault.is_some() || matches!(moved.flow, Flow::End);
-        let weight = self.coding.filter(|_| !self.is_mislabelled).map_or(1, Coding::in_weight);
-        Step { used: moved.read, work: moved.written.max(weight * moved.read) }
+        let work = self.undoes().map_or(moved.written.max(moved.read), |coding| {
+            coding.units(moved.read, moved.written)
+        });
+        Step { used: moved.read, work }
+    }
+
+    /// Returns the coding that the stage undoes; `None` if it copies its input.
+    fn undoes(&self) -> Option<Coding> {
+        self.coding.filter(|_| !self.is_mislabelled)
+    }
+
+    fn in_weight(&self) -> usize {
+        self.undoes().map_or(1, Coding::in_weight)
+    }
+
+    fn step_bytes(&self) -> StepBytes {
+        self.undoes().map_or(StepBytes::SMALL, Coding::step_bytes)
     }
 }

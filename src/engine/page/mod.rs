@@ -142,9 +142,7 @@ impl Engine {
     /// from stage to stage directly, which halves the number of clock reads.
     pub(super) fn work_pages(&mut self) {
         let outer = self.turn.meter().stage();
-        while !self.turn.is_spent(Work::Scanned) && !self.pages.is_empty() {
-            self.work_page();
-        }
+        while !self.turn.is_spent(Work::Scanned) && !self.pages.is_empty() && self.work_page() {}
         if self.pages.worker.units >= HEAVY_UNITS && !matches!(self.pages.worker.stage, Step::Begin)
         {
             self.rest_for_work();
@@ -154,22 +152,26 @@ impl Engine {
         }
     }
 
-    /// Processes one stage of the first page, or as much of it as the budget allows.
-    fn work_page(&mut self) {
+    /// Processes one stage of the first page, or as much of it as the budget allows. Returns
+    /// `false` if the page waits for the next turn.
+    fn work_page(&mut self) -> bool {
         if matches!(self.pages.worker.stage, Step::Begin) {
             // Between two pages the worker is free for links that have waited.
             if self.pages.scoring.has_ready() {
-                return self.offer_ready();
+                self.offer_ready();
+                return true;
             }
             self.pages.worker.units = 0;
         }
         let before = self.turn.left(Work::Scanned);
-        if matches!(self.pages.worker.stage, Step::Follow) {
+        let goes_on = if matches!(self.pages.worker.stage, Step::Follow) {
             self.follow_some();
+            true
         } else {
-            self.read_page();
-        }
+            self.read_page()
+        };
         self.pages.worker.units += before.saturating_sub(self.turn.left(Work::Scanned));
+        goes_on
     }
 
     /// Makes the server of the page that is being processed rest in proportion to what the page has

@@ -19,6 +19,7 @@ use encoding_rs::{Encoding, UTF_8};
 pub(super) enum Step {
     #[default]
     Begin,
+    BeginDecode,
     Decode,
     Charset,
     Convert(Box<Converter>),
@@ -42,10 +43,7 @@ impl PageWorker {
         self.own_text = !page.sources.codings.is_empty();
         self.stage = match (page.sources.markup, self.own_text) {
             (Markup::Other, _) => Step::Follow,
-            (_, true) => {
-                self.decoder.begin(&page.sources.codings);
-                Step::Decode
-            }
+            (_, true) => Step::BeginDecode,
             (_, false) => Step::Charset,
         };
     }
@@ -105,8 +103,9 @@ pub(super) fn text_of<'a>(own_text: bool, text: &'a [u8], page: &'a Page) -> &'a
 }
 
 impl Engine {
-    /// Takes the next step of reading the first page that waits, or a part of the step.
-    pub(super) fn read_page(&mut self) {
+    /// Takes the next step of reading the first page that waits, or a part of the step. Returns
+    /// `false` if the step waits for the next turn.
+    pub(super) fn read_page(&mut self) -> bool {
         match &self.pages.worker.stage {
             Step::Begin => {
                 let page = &self.pages.queue[0];
@@ -114,6 +113,7 @@ impl Engine {
                 self.pages.worker.scanner.set_settings(&links);
                 self.pages.worker.begin(page);
             }
+            Step::BeginDecode => return self.begin_decode(),
             Step::Decode => self.decode_some(),
             Step::Charset => {
                 self.turn.meter_mut().stay(Stage::Links, 0);
@@ -124,6 +124,18 @@ impl Engine {
             Step::Scan => self.scan_some(),
             Step::Follow => {}
         }
+        true
+    }
+
+    /// Returns `false` if decoding waits for the next turn, because the budget of a whole turn lets
+    /// the page be decoded in one call, and what is left of this turn's doesn't.
+    fn begin_decode(&mut self) -> bool {
+        let (page, worker) = (&self.pages.queue[0], &mut self.pages.worker);
+        worker.decoder.begin(&page.sources.codings);
+        worker.stage = Step::Decode;
+        let units = worker.decoder.units_at_once(page.reply.payload());
+        let (left, most) = (self.turn.left(Work::Decoded), self.settings.turn_bytes_max);
+        units.is_none_or(|units| units <= left || most < units)
     }
 
     fn decode_some(&mut self) {

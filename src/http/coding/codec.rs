@@ -4,7 +4,7 @@
 //! parsed here byte by byte: gzip members (RFC 1952) and the zlib header (RFC 1950).
 
 use super::Coding;
-use super::label::GZIP;
+use super::label::{self, GZIP};
 use super::sum::Sum;
 use brotli_decompressor::{BrotliDecompressStream, BrotliResult, BrotliState, StandardAlloc};
 use flate2::{Decompress, FlushDecompress, Status};
@@ -250,9 +250,6 @@ const NAME: u8 = 1 << 3;
 const COMMENT: u8 = 1 << 4;
 const FLAGS_RESERVED: u8 = 0b1110_0000;
 
-/// The number of the compression method deflate in both wrappers (field CM).
-const METHOD_DEFLATE: u8 = 8;
-
 impl Inflate {
     fn new() -> Self {
         Self {
@@ -328,7 +325,7 @@ impl Inflate {
         self.position = match self.position {
             Position::Magic if byte == 0x1f => Position::MagicEnd,
             Position::MagicEnd if byte == 0x8b => Position::Method,
-            Position::Method if byte == METHOD_DEFLATE => Position::Flags,
+            Position::Method if byte == label::METHOD_DEFLATE => Position::Flags,
             Position::Flags if byte & FLAGS_RESERVED == 0 => {
                 self.flags = byte;
                 self.sum = Sum::gzip();
@@ -387,10 +384,9 @@ impl Inflate {
         if self.flags & HEADER_SUM != 0 { Position::HeaderSum(2) } else { Position::Data }
     }
 
-    /// Detects the wrapper of a `deflate` body by its first two bytes. A zlib header (RFC 1950
-    /// section 2.2) has method 8, a window of at most 32 KiB, and is a multiple of 31 as a
-    /// big-endian number. Some servers send gzip as `deflate`, which is detected by its magic
-    /// number. Anything else is decoded as raw deflate.
+    /// Detects the wrapper of a `deflate` body by its first two bytes. Some servers send gzip as
+    /// `deflate`, which is detected by its magic number. What has no zlib header either is decoded
+    /// as raw deflate.
     fn sniff(&mut self, first: u8, second: u8) -> Result<bool, &'static str> {
         // As raw deflate, gzip's magic number would begin with a block of the reserved type.
         if [first, second] == GZIP {
@@ -398,10 +394,7 @@ impl Inflate {
             return Ok(true);
         }
         self.position = Position::Data;
-        let is_zlib = first & 0x0f == METHOD_DEFLATE
-            && first >> 4 <= 7
-            && u16::from_be_bytes([first, second]).is_multiple_of(31);
-        if is_zlib {
+        if label::is_zlib([first, second]) {
             let has_dictionary = second & 0x20 != 0;
             self.sum = Sum::zlib();
             return if has_dictionary { Err("zlib with a dictionary") } else { Ok(true) };

@@ -24,6 +24,18 @@ const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 /// The magic number of a skippable zstd frame; the lower half of the first byte may differ.
 const ZSTD_SKIPPABLE: [u8; 4] = [0x50, 0x2a, 0x4d, 0x18];
 
+/// The number of the compression method deflate in the headers of gzip and zlib (field CM).
+pub(super) const METHOD_DEFLATE: u8 = 8;
+
+/// Returns whether the first two bytes of a body are a zlib header (RFC 1950 section 2.2): it has
+/// method 8, a window of at most 32 KiB, and is a multiple of 31 as a big-endian number.
+pub(super) fn is_zlib(start: [u8; 2]) -> bool {
+    let [first, _] = start;
+    first & 0x0f == METHOD_DEFLATE
+        && first >> 4 <= 7
+        && u16::from_be_bytes(start).is_multiple_of(31)
+}
+
 /// Returns the number of bytes at the start of a body that are checked for `coding`.
 pub(super) fn sniff_bytes(coding: Coding) -> usize {
     match coding {

@@ -396,6 +396,110 @@ fn empty_blocks_are_work() {
     }
 }
 
+/// Decodes a body that is there as a whole, with a budget that covers it. Returns also whether a
+/// checksum is wrong, and whether the label is.
+fn decode_whole(decoder: &mut Decoder, coding: Coding, body: &[u8]) -> (Vec<u8>, State, [bool; 2]) {
+    decoder.begin(&[coding]);
+    let mut out = b"before".to_vec();
+    let state = loop {
+        let decoded = decoder.decode(body, true, &mut out, usize::MAX / 2);
+        assert!(decoded.used == body.len() || decoded.state == State::More);
+        if decoded.state != State::More {
+            break decoded.state;
+        }
+    };
+    assert_eq!(out.len() as u64, decoder.decoded_bytes() + 6);
+    (out.split_off(6), state, [decoder.is_sum_wrong(), decoder.is_mislabelled()])
+}
+
+/// Law: a body that is decoded in one call has the result of one that is decoded step by step, and
+/// a body that can't be has it too.
+#[test]
+fn one_call_changes_nothing() {
+    let plain = text(100_000);
+    let member = gzip(&plain);
+    let with_size = |size: u32| {
+        let mut body = member.clone();
+        let at = body.len() - 4;
+        body[at..].copy_from_slice(&size.to_le_bytes());
+        body
+    };
+    let name = b"gzip\x1f\x8b\x08";
+    let mut named = GzBuilder::new().filename(&name[..]).write(Vec::new(), Compression::fast());
+    named.write_all(&plain).expect("memory");
+    // For each body: its coding, and whether one call suffices for it.
+    let mut bodies = vec![
+        (Coding::Gzip, member.clone(), true),
+        (Coding::Gzip, gzip(b"a"), true),
+        (Coding::Gzip, gzip(b""), true),
+        (Coding::Deflate, zlib(&plain), true),
+        (Coding::Gzip, named.finish().expect("memory"), false),
+        (Coding::Deflate, zlib(&[b'x'; 100_000]), false),
+        (Coding::Deflate, raw_deflate(&plain), false),
+        (Coding::Deflate, member.clone(), false),
+        // Of two equal members, the trailer of the second suits the first.
+        (Coding::Gzip, member.repeat(2), false),
+        (Coding::Gzip, [&member[..], &gzip(b"more")].concat(), false),
+        (Coding::Gzip, [&member[..], &[0; 512]].concat(), false),
+        (Coding::Gzip, [&member[..], b"garbage"].concat(), false),
+        (Coding::Gzip, with_size(0), false),
+        (Coding::Gzip, with_size(99_999), false),
+        (Coding::Gzip, with_size(100_001), false),
+        (Coding::Gzip, with_size(u32::MAX), false),
+        (Coding::Gzip, plain.clone(), false),
+        (Coding::Deflate, plain, false),
+    ];
+    let mut random = Random(11);
+    for at in 0..600 {
+        let (coding, mut body, _) = bodies[at % 4].clone();
+        let place = random.below(body.len());
+        match at % 3 {
+            0 => body[place] ^= 1 << random.below(8),
+            1 => body.truncate(place),
+            _ => body.insert(place, 0x1f),
+        }
+        bodies.push((coding, body, false));
+    }
+    let mut decoder = Decoder::new(DecodeLimits { decoded_bytes_max: 100_000 });
+    for (at, (coding, body, suffices)) in bodies.iter().enumerate() {
+        let (text, state) = decode_by(&mut decoder, &[*coding], body, || usize::MAX / 2);
+        let faults = [decoder.is_sum_wrong(), decoder.is_mislabelled()];
+        let found = decode_whole(&mut decoder, *coding, body);
+        assert!(found == (text, state, faults), "body {at}, {coding:?}: {state:?} {:?}", found.1);
+        let plan = whole::plan(*coding, body, 100_000);
+        let done =
+            plan.is_some_and(|plan| Whole::new().decode(plan, body, &mut Vec::new()).is_some());
+        assert!(done || !suffices, "body {at} can't be decoded in one call");
+        assert!(!done || state == State::Done, "body {at}: one call can't know {state:?}");
+    }
+}
+
+/// A body is decoded in one call if the budget covers it, and at no greater cost.
+#[test]
+fn one_call_keeps_to_the_budget() {
+    let (plain, mut decoder) = (text(300_000), Decoder::new(DecodeLimits::default()));
+    let body = gzip(&plain);
+    decoder.begin(&[Coding::Gzip]);
+    let units = decoder.units_at_once(&body).expect("a gzip member");
+    assert_eq!(units, plain.len().max(8 * body.len()));
+    for (budget, in_one) in [(units, true), (units - 1, false)] {
+        decoder.begin(&[Coding::Gzip]);
+        let mut out = Vec::new();
+        let decoded = decoder.decode(&body, true, &mut out, budget);
+        assert_eq!(decoded.state == State::Done, in_one);
+        assert!(out == plain || !in_one);
+        assert!(decoded.work <= units || !in_one);
+    }
+    // A trailer that lies costs what it announced, and then the body's own cost.
+    let mut body = gzip(&text(10_000));
+    let at = body.len() - 4;
+    body[at..].copy_from_slice(&200_000_u32.to_le_bytes());
+    decoder.begin(&[Coding::Gzip]);
+    let decoded = decoder.decode(&body, true, &mut Vec::new(), 1 << 20);
+    assert!(decoder.is_sum_wrong() && decoded.state == State::Done);
+    assert!(decoded.work >= 210_000, "{} units", decoded.work);
+}
+
 #[test]
 fn one_body_does_not_show_in_the_next() {
     let mut decoder = Decoder::new(DecodeLimits::default());
