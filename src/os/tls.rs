@@ -32,7 +32,7 @@ use rustls::{ClientConfig, ClientConnection, HandshakeKind, ProtocolVersion};
 
 use crate::engine::contract::{CertificateFault, CloseReason, ConnFacts, TlsFacts, TlsFault};
 use time::{Spent, Timed};
-use trust::{Unverified, provider, reason_of_tls, roots};
+use trust::{Unverified, provider, reason_of_tls, registered, roots};
 
 mod time;
 mod trust;
@@ -364,14 +364,12 @@ impl Tls {
 
     fn handshake(&mut self) -> Progress {
         loop {
-            let sent = self.flush();
-            // Even if the stream ended with the last message, data may precede the end.
+            // Even if the stream ended with the last message, data may precede the end. Our own
+            // last message is sent with the first request, or else before the first read.
             if !self.session.is_handshaking() {
-                return match sent {
-                    Ok(()) => Progress::Done(self.facts()),
-                    Err(reason) => Progress::Failed(reason),
-                };
+                return Progress::Done(self.facts());
             }
+            let sent = self.flush();
             if let Some(reason) = self.end.take() {
                 return Progress::Failed(reason);
             }
@@ -425,6 +423,8 @@ impl Tls {
         if filled > 0 {
             return Read::Some(filled);
         }
+        // If that fails, reading reports the reason.
+        let _ = self.flush();
         let shared = Rc::clone(&self.shared);
         let mut received = shared.received.borrow_mut();
         // Read about as much as the buffer has room for, because the rest would have to be kept.
@@ -496,14 +496,17 @@ impl Tls {
     }
 
     fn write(&mut self, bytes: &[u8]) -> Write {
-        if let Err(reason) = self.flush() {
-            return Write::Closed(reason);
+        // If the session's buffer is full, it may have room after the first flush.
+        for _ in 0..2 {
+            let taken = self.session.writer().write(bytes).expect("the buffer takes some or none");
+            if let Err(reason) = self.flush() {
+                return Write::Closed(reason);
+            }
+            if taken > 0 || bytes.is_empty() {
+                return Write::Some(taken);
+            }
         }
-        let taken = self.session.writer().write(bytes).expect("the session's buffer takes or not");
-        if let Err(reason) = self.flush() {
-            return Write::Closed(reason);
-        }
-        if taken == 0 && !bytes.is_empty() { Write::Blocked } else { Write::Some(taken) }
+        Write::Blocked
     }
 
     /// Sends the session's outgoing bytes until the socket takes no more.
@@ -560,16 +563,6 @@ fn long_handshake() -> CloseReason {
 
 fn cut_handshake() -> CloseReason {
     CloseReason::Tls(TlsFault::Closed, "closed during the handshake".to_owned())
-}
-
-/// Returns a cipher suite's name in the IANA registry, without rustls' prefix for TLS 1.3.
-fn registered(suite: &'static str) -> &'static str {
-    match suite {
-        "TLS13_AES_128_GCM_SHA256" => "TLS_AES_128_GCM_SHA256",
-        "TLS13_AES_256_GCM_SHA384" => "TLS_AES_256_GCM_SHA384",
-        "TLS13_CHACHA20_POLY1305_SHA256" => "TLS_CHACHA20_POLY1305_SHA256",
-        other => other,
-    }
 }
 
 impl fmt::Display for Error {

@@ -438,6 +438,27 @@ fn changed_keys_are_followed() {
     assert_eq!(peer.ping(), ("pong\n".to_owned(), CloseReason::End));
 }
 
+/// The last message of a handshake waits for the first request, or for the first read.
+#[test]
+fn the_first_request_goes_with_the_end_of_the_handshake() {
+    let authority = Authority::new("one");
+    for (version, is_ours) in [(&TLS13, true), (&TLS12, false)] {
+        let address = serve(authority.server_of("good.test", |_| (), &[version]), pong);
+        let client = authority.client();
+        let mut peer = Peer::connect(address, Some(&client), "good.test");
+        peer.handshake().unwrap();
+        assert_eq!(peer.stream.wants_write(), is_ours, "the server ends full handshakes of 1.2");
+        assert_eq!(peer.stream.write(b"ping\n"), Write::Some(5));
+        assert!(!peer.stream.wants_write());
+        let mut peer = Peer::connect(address, Some(&client), "good.test");
+        peer.handshake().unwrap();
+        assert!(peer.stream.wants_write(), "we end resumed handshakes of both");
+        assert_eq!(peer.stream.read(&mut [0; 9]), Read::Blocked);
+        assert!(!peer.stream.wants_write());
+        assert_eq!(peer.ping(), ("pong\n".to_owned(), CloseReason::End));
+    }
+}
+
 #[test]
 fn closing_says_goodbye() {
     let (sender, receiver) = mpsc::channel();

@@ -12,20 +12,36 @@ use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{
     CertificateError, DigitallySignedStruct, InvalidMessage, RootCertStore, SignatureScheme,
+    SupportedCipherSuite,
 };
 
 use super::{Error, KeyExchange};
 use crate::engine::contract::{CertificateFault, CloseReason, TlsFault};
 use crate::os::input;
 
-/// Creates the cryptography provider, which offers the key exchange `first` first.
+/// Creates the cryptography provider, which offers the key exchange `first` first, and suites with
+/// AES-128 before others, as browsers do. Their hash, SHA-256, has instructions on processors where
+/// that of AES-256, SHA-384, has none (decision 119).
 pub(super) fn provider(first: KeyExchange) -> CryptoProvider {
     use aws_lc_rs::kx_group::{SECP256R1, SECP384R1, X25519, X25519MLKEM768};
     let kx_groups = match first {
         KeyExchange::Classic => vec![X25519, SECP256R1, SECP384R1, X25519MLKEM768],
         KeyExchange::PostQuantum => vec![X25519MLKEM768, X25519, SECP256R1, SECP384R1],
     };
-    CryptoProvider { kx_groups, ..aws_lc_rs::default_provider() }
+    let mut provider = CryptoProvider { kx_groups, ..aws_lc_rs::default_provider() };
+    let name = |suite: &SupportedCipherSuite| suite.suite().as_str().unwrap_or_default();
+    provider.cipher_suites.sort_by_key(|suite| !name(suite).contains("AES_128"));
+    provider
+}
+
+/// Returns a cipher suite's name in the IANA registry, without rustls' prefix for TLS 1.3.
+pub(super) fn registered(suite: &'static str) -> &'static str {
+    match suite {
+        "TLS13_AES_128_GCM_SHA256" => "TLS_AES_128_GCM_SHA256",
+        "TLS13_AES_256_GCM_SHA384" => "TLS_AES_256_GCM_SHA384",
+        "TLS13_CHACHA20_POLY1305_SHA256" => "TLS_CHACHA20_POLY1305_SHA256",
+        other => other,
+    }
 }
 
 /// The length of the longest file of roots that is read, in bytes.
