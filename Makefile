@@ -100,7 +100,7 @@ cache-study: build ## measure hit rates of caches of known URLs; write a report 
 frontier-study: build ## measure the cost of a waiting URL, from 1 to 100 million; write a report to bench/runs (URLS="1000000 100000000" BURST=server)
 	$(CARGO) bench --locked --bench frontier -- study bench/runs/$$(date -u +%F)-frontier-study$(BURST:%=-burst-%) $(or $(BURST),1) $(URLS)
 
-bench: build ## measure the CPU cost of a page, and that of wrk, in a minute
+bench: build ## measure the CPU cost of a page on two webs, beside wrk and beside what its bytes cost at least, in a few minutes
 	bench/run
 
 bench-peers: ## compare with other crawlers on all webs; write a report to bench/runs (REPEATS=3 WEBS="pages-64 large")

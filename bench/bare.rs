@@ -10,8 +10,10 @@
 //! `bare crawl SEEDS CONNECTIONS DEPTH` fetches, finds every `href="`, joins it, looks it up in a
 //! set, and follows it if it is new and on a seed's host. `bare archive WARC...` reads uncompressed
 //! archives and does with each record what an archive does: digests, a gzip member, a write; it
-//! prints the cost of each per response record. Each prints one line of JSON. Under `cargo test` it
-//! runs small.
+//! prints the cost of each per response record. `bare floor WARC...` fetches the replies of such
+//! archives over loopback, one a connection, has them sent over TLS in memory, decodes and writes
+//! them; it prints the cost of each part. Each prints one line of JSON. Under `cargo test` it runs
+//! small.
 //!
 //! Cost: that is what it measures; the caller measures the CPU time of the fetching modes.
 
@@ -24,10 +26,11 @@
 mod bare {
     pub(crate) mod archive;
     pub(crate) mod client;
+    pub(crate) mod floor;
     pub(crate) mod page;
 }
 
-use bare::{archive, client};
+use bare::{archive, client, floor};
 use std::io;
 
 fn main() -> io::Result<()> {
@@ -39,6 +42,7 @@ fn main() -> io::Result<()> {
         [] => {
             client::check()?;
             archive::check()?;
+            floor::check()?;
             println!("small runs went well");
         }
         ["fetch", urls, connections, depth, times] => {
@@ -60,9 +64,11 @@ fn main() -> io::Result<()> {
             };
             println!("{}", client::run(&seeds.lines().collect::<Vec<_>>(), plan)?);
         }
+        ["floor", ref files @ ..] if !files.is_empty() => println!("{}", floor::run(files)?),
         ["archive", ref files @ ..] if !files.is_empty() => println!("{}", archive::run(files)?),
         _ => panic!(
-            "fetch URLS CONNECTIONS DEPTH TIMES, crawl SEEDS CONNECTIONS DEPTH, archive WARC..."
+            "fetch URLS CONNECTIONS DEPTH TIMES, crawl SEEDS CONNECTIONS DEPTH, archive WARC..., \
+             floor WARC..."
         ),
     }
     Ok(())

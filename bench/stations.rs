@@ -27,6 +27,7 @@ use std::time::Instant as Clock;
 use sted::frontier::policy::Policy;
 use sted::ground::stats::{Meter, Stage};
 use sted::ground::time::UnixTime;
+use sted::http::coding::{Coding, DecodeLimits, Decoder, State};
 use sted::http::response::{Event, Limits, Reader};
 use sted::links::{Found, Progress, Scanner};
 use sted::os::signal;
@@ -55,7 +56,7 @@ struct Work {
     round: Box<dyn FnMut() -> u64>,
 }
 
-const STATIONS: [Station; 19] = [
+const STATIONS: [Station; 20] = [
     Station { name: "url_join_lab", rounds: 20, make: || url_join(&inputs::lab_pages()) },
     Station { name: "url_join_docs", rounds: 20, make: || url_join(&[inputs::docs_page()]) },
     Station { name: "url_key", rounds: 20, make: url_key },
@@ -64,6 +65,7 @@ const STATIONS: [Station; 19] = [
     Station { name: "links_lab", rounds: 10, make: || links(inputs::lab_pages()) },
     Station { name: "links_docs", rounds: 10, make: || links(vec![inputs::docs_page()]) },
     Station { name: "links_large", rounds: 10, make: || links(inputs::large_pages()) },
+    Station { name: "decode_gzip", rounds: 10, make: decode_gzip },
     Station { name: "response_head", rounds: 50, make: response_head },
     Station { name: "chunked", rounds: 20, make: chunked },
     Station { name: "scheduler", rounds: 20, make: frontier::scheduler },
@@ -270,6 +272,32 @@ fn links(pages: Vec<inputs::Page>) -> Work {
             scanner.begin(encoding_rs::UTF_8);
             while scanner.scan(&page.body, usize::MAX, &mut found) == Progress::More {}
             checksum += found.links().len() as u64;
+        }
+        checksum
+    };
+    Work { operations, bytes, round: Box::new(round) }
+}
+
+/// A page of the open web, coded in gzip, decoded with the budget of a turn.
+fn decode_gzip() -> Work {
+    let pages = inputs::coded_pages();
+    let (operations, bytes) = (pages.len(), pages.iter().map(Vec::len).sum());
+    let (mut decoder, mut text) = (Decoder::new(DecodeLimits::default()), Vec::new());
+    let round = move || {
+        let mut checksum = 0;
+        for page in &pages {
+            decoder.begin(&[Coding::Gzip]);
+            text.clear();
+            let mut used = 0;
+            loop {
+                let step = decoder.decode(&page[used..], true, &mut text, 1 << 20);
+                used += step.used;
+                if step.state != State::More {
+                    assert_eq!(step.state, State::Done);
+                    break;
+                }
+            }
+            checksum += text.len() as u64;
         }
         checksum
     };

@@ -1,7 +1,7 @@
 //! The inputs of the stations: pages, references, keys, heads, the same in every run.
 
 use sted::links::{Found, Progress, Scanner, Settings};
-use sted::study::web::{self, Answer, Place, Ports, Resource, Web};
+use sted::study::web::{self, Answer, Coding, Place, Ports, Resource, Web, wire};
 use sted::url::Url;
 
 /// A page and its URL.
@@ -34,6 +34,11 @@ pub(super) fn large_pages() -> Vec<Page> {
     let fitting = places.map(|(host, number)| (host, number, web.page_bytes(host, number)));
     let fitting = fitting.filter(|(.., bytes)| (230_000..255_000).contains(bytes));
     fitting.take(4).map(|(host, number, _)| page(&web, host, number)).collect()
+}
+
+/// Returns these pages as a server codes them.
+pub(super) fn coded_pages() -> Vec<Vec<u8>> {
+    large_pages().iter().map(|page| wire::compress(Coding::Gzip, &page.body)).collect()
 }
 
 fn page(web: &Web, host: u32, number: u32) -> Page {

@@ -17,17 +17,17 @@ const WRITE_BYTES: usize = 1 << 20;
 
 /// One record of an archive in memory.
 #[derive(Clone, Copy, Debug)]
-struct Record<'a> {
+pub(crate) struct Record<'a> {
     /// All of it, its end included.
-    whole: &'a [u8],
-    block: &'a [u8],
+    pub(crate) whole: &'a [u8],
+    pub(crate) block: &'a [u8],
     /// Whether it is a page: its payload begins behind the head in its block.
-    is_response: bool,
+    pub(crate) is_response: bool,
 }
 
 /// Microseconds of CPU for each response record of these files, one line of JSON.
 pub(crate) fn run(files: &[&str]) -> io::Result<String> {
-    let archives = files.iter().map(fs::read).collect::<io::Result<Vec<_>>>()?;
+    let archives = read(files)?;
     let records: Vec<Record<'_>> = archives.iter().flat_map(|bytes| split(bytes)).collect();
     let beside = Path::new(files[0]).with_extension("bare");
     let pages = records.iter().filter(|record| record.is_response).count();
@@ -37,24 +37,35 @@ pub(crate) fn run(files: &[&str]) -> io::Result<String> {
     let whole = records.iter().map(|record| record.whole);
     let (write_plain_ns, ()) = timed(|| write(&beside, whole))?;
     fs::remove_file(&beside)?;
-    let us = |ns: u64| ns as f64 / 1e3 / pages.max(1) as f64;
     Ok(format!(
         "{{\"pages\":{pages},\"digest_us\":{:.3},\"gzip_us\":{:.3},\"write_us\":{:.3},\
          \"write_plain_us\":{:.3},\"sum\":{sum}}}",
-        us(digest_ns),
-        us(gzip_ns),
-        us(write_ns),
-        us(write_plain_ns)
+        us(digest_ns, pages),
+        us(gzip_ns, pages),
+        us(write_ns, pages),
+        us(write_plain_ns, pages)
     ))
 }
 
-fn timed<T>(work: impl FnOnce() -> io::Result<T>) -> io::Result<(u64, T)> {
+/// The contents of these files.
+pub(crate) fn read(files: &[&str]) -> io::Result<Vec<Vec<u8>>> {
+    files.iter().map(fs::read).collect()
+}
+
+/// Microseconds a page.
+pub(crate) fn us(ns: u64, pages: usize) -> f64 {
+    ns as f64 / 1e3 / pages.max(1) as f64
+}
+
+/// Does some work; the CPU time of this thread that it took, in nanoseconds, and its result.
+pub(crate) fn timed<T>(work: impl FnOnce() -> io::Result<T>) -> io::Result<(u64, T)> {
     let before = signal::thread_cpu_ns();
     let done = work()?;
     Ok((signal::thread_cpu_ns() - before, done))
 }
 
-fn split(mut bytes: &[u8]) -> Vec<Record<'_>> {
+/// The records of an uncompressed archive.
+pub(crate) fn split(mut bytes: &[u8]) -> Vec<Record<'_>> {
     let mut records = Vec::new();
     while let Some(head) = memmem::find(bytes, b"\r\n\r\n") {
         let text = String::from_utf8_lossy(&bytes[..head]);
@@ -103,7 +114,7 @@ fn compress(records: &[Record<'_>]) -> Vec<Vec<u8>> {
 }
 
 /// Writes pieces in mebibytes, as an archive does, whatever pieces they come in.
-fn write<'a>(path: &Path, pieces: impl Iterator<Item = &'a [u8]>) -> io::Result<()> {
+pub(crate) fn write<'a>(path: &Path, pieces: impl Iterator<Item = &'a [u8]>) -> io::Result<()> {
     let mut out = io::BufWriter::with_capacity(WRITE_BYTES, File::create(path)?);
     for piece in pieces {
         out.write_all(piece)?;

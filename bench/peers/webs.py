@@ -241,6 +241,13 @@ MANY = 57_600
 OPEN_PAGES = 10_000
 OPEN_SAYS = "190 KB and 60 links a page, 500 hosts, one page a TLS connection"
 
+
+def open_web(name, pages):
+    """The web that is like the open web."""
+    says = f"{OPEN_SAYS}, gzip, all handshakes but a host's first resumed"
+    return LabWeb(name, 500, pages, says, True, OPEN + "gzip_share = 1")
+
+
 # How each is made: the manuals are read through to be counted, which takes a quarter of a minute.
 WEBS = {
     "pages-64": lambda name: LabWeb(name, 64, MANY, "64 hosts of 900 pages, 16.7 KB and 25 links each"),
@@ -253,9 +260,7 @@ WEBS = {
         name, 1_000, 19_200, f"over TLS: {THOUSAND}", True, "tls_share = 1"),
     "large": lambda name: LabWeb(
         name, 64, 1_280, "242 KB and 60 links, gzip, TLS, ten pages a connection", True, LARGE),
-    "open": lambda name: LabWeb(
-        name, 500, OPEN_PAGES, f"{OPEN_SAYS}, gzip, all handshakes but a host's first resumed", True,
-        OPEN + "gzip_share = 1"),
+    "open": lambda name: open_web(name, OPEN_PAGES),
     "open-mixed": lambda name: LabWeb(
         name, 500, OPEN_PAGES, f"{OPEN_SAYS}, gzip and brotli by half, half of the hosts resume nothing",
         True, OPEN + "gzip_share = 0.5\nbrotli_share = 0.5\nresume_share = 0.5"),
