@@ -50,8 +50,8 @@ def cpu_ticks(pid):
     return int(fields[11]) + int(fields[12])
 
 
-def measured(command, work, served):
-    """Runs a command on the client's core; what it took, and how it ended."""
+def measured(command, work, served, limit):
+    """Runs a command on the client's core for so many seconds at most; what it took, how it ended."""
     with open(work / "out", "w") as out, open(work / "err", "w") as err:
         server_before = served.cpu()
         begun = time.monotonic()
@@ -68,7 +68,7 @@ def measured(command, work, served):
             now, seen = time.monotonic(), cpu_ticks(child.pid)
             if seen != ticks:
                 ticks, busy = seen, now
-            if why is None and (now - begun > LIMIT_SECONDS or now - busy > HUNG_SECONDS):
+            if why is None and (now - begun > limit or now - busy > HUNG_SECONDS):
                 why = "hung" if now - busy > HUNG_SECONDS else "late"
                 # The session is the program's own.
                 os.killpg(child.pid, signal.SIGKILL)
@@ -103,7 +103,7 @@ def run(program, web, urls):
         # Ports differ from one server to the next.
         (work / "urls.txt").write_text("\n".join(at_port(urls, served.seeds)) + "\n")
         command = program.command(web, served, work)
-        row = command and measured(command, work, served)
+        row = command and measured(command, work, served, LIMIT_SECONDS * program.patience)
     finally:
         met = web.end(served)
     if row is None:

@@ -9,6 +9,7 @@ trust. A program that isn't here is left out, and the report says so.
 import json
 import os
 import pathlib
+import platform
 import shutil
 import subprocess
 
@@ -69,6 +70,8 @@ class Program:
     kind = "crawler"
     # So slow that it runs in the first rounds only.
     slow = False
+    # How many times the limit it may take.
+    patience = 1
     # Exit codes of runs that went well.
     ends_well = ("0",)
     # What must be there for it to run.
@@ -311,6 +314,132 @@ class Spider(Program):
         return [str(self.needs[0]), "seeds.txt", *([served.ca] if served.ca else [])]
 
 
+# Where those written in Java run: on others they would take minutes, and say the same.
+JAVA_WEBS = ("pages-64", "open")
+
+# No delays, sizes as small as these crawls, and no digest of the text, so that one of the bytes is taken:
+# pages that differ in digits only are one to the former. Nothing is stored but robots.txt.
+BUBING = """
+rootDir=crawl
+maxUrlsPerSchemeAuthority=1000000
+fetchingThreads=64
+parsingThreads=1
+dnsThreads=1
+fetchFilter=true
+scheduleFilter=HostEndsWith(.test)
+followFilter=true
+parseFilter=true
+storeFilter=false
+keepAliveTime=1h
+schemeAuthorityDelay=0
+ipDelay=0
+ipDelayFactor=0
+maxUrls=1M
+bloomFilterPrecision=1E-8
+seed=file:seeds.txt
+socketTimeout=30s
+connectionTimeout=30s
+fetchDataBufferByteSize=1Mi
+cookiePolicy=ignoreCookies
+cookieMaxByteSize=2000
+userAgent=peer
+robotsExpiration=1d
+responseBodyMaxByteSize=16Mi
+digestAlgorithm=MurmurHash3
+startPaused=true
+workbenchMaxByteSize=512Mi
+urlCacheMaxByteSize=64Mi
+sieveSize=1Mi
+parserSpec=HTMLParser()
+dnsResolverClass=it.unimi.di.law.bubing.frontier.dns.JavaResolver
+"""
+
+
+class Bubing(Program):
+    """The one for Java that was made to use the whole machine, driven by bench/peers/bubing."""
+
+    slow, needs = True, ("java", "keytool")
+    built = BUILT / "bubing"
+
+    def suits(self, web):
+        return web.name in JAVA_WEBS
+
+    def is_here(self):
+        return super().is_here() and (self.built / "Crawl.class").exists()
+
+    def version(self):
+        found = next(self.built.glob("bubing-*.jar"), None)
+        return f"{found.stem}, {said(['java', '-version'])}" if found else ""
+
+    def command(self, web, served, work):
+        (work / "bubing.properties").write_text(BUBING)
+        return [
+            *java(web, served, work),
+            *("-cp", f"{self.built}:{self.built}/*"),
+            f"-Dlogback.configurationFile={HERE}/bubing/logback.xml",
+            f"-Dit.unimi.di.law.bubing.jgroups.configurationFile={HERE}/bubing/jgroups.xml",
+            *("Crawl", "bubing.properties"),
+        ]
+
+
+HERITRIX_WRITER = '<bean class="org.archive.modules.writer.WARCWriterChainProcessor"/>'
+
+
+class Heritrix(Program):
+    """The Internet Archive's."""
+
+    slow, patience, needs = True, 2, ("java", "keytool")
+    built = BUILT / "heritrix"
+
+    def __init__(self, name, note, warc=False):
+        super().__init__(name, note)
+        self.warc = warc
+
+    def suits(self, web):
+        return web.name in JAVA_WEBS and not (self.warc and web.name == "pages-64")
+
+    def version(self):
+        found = next(self.built.glob("lib/heritrix-engine-*.jar"), None)
+        return f"{found.stem}, {said(['java', '-version'])}" if found else ""
+
+    def is_here(self):
+        return super().is_here() and (self.built / "lib").exists()
+
+    def command(self, web, served, work):
+        job = work / "jobs/peer"
+        job.mkdir(parents=True)
+        shutil.copy(work / "seeds.txt", job)
+        beans = (HERE / "heritrix/crawler-beans.cxml").read_text()
+        writer, digest = (HERITRIX_WRITER, "true") if self.warc else ("", "false")
+        (job / "crawler-beans.cxml").write_text(beans.format(writer=writer, digest=digest))
+        # It won't go without a console, and that not without a key.
+        key = ["keytool", "-genkeypair", "-alias", "console", "-dname", "CN=localhost", "-keyalg", "EC"]
+        console = f"{work}/console.p12"
+        call = [*key, "-keystore", console, "-storepass", "changeit"]
+        subprocess.run(call, check=True, capture_output=True)
+        return [
+            *java(web, served, work),
+            *("-cp", f"{self.built}/lib/*", f"-Dheritrix.home={work}", "org.archive.crawler.Heritrix"),
+            *("-a", "peer:peer", "-s", f"{console},changeit,changeit"),
+            *("-l", f"{HERE}/heritrix/logging.properties", "-r", "peer"),
+        ]
+
+
+def java(web, served, work):
+    """A Java that suits one core, knows the web's hosts, and trusts the lab's authority."""
+    # Java programs look up this machine, too, and BUbiNG looks up names with the root's dot.
+    places = {"localhost": "127.0.0.1", platform.node(): "127.0.0.1", **web.hosts}
+    (work / "hosts").write_text("".join(f"{at} {host} {host}.\n" for host, at in places.items()))
+    command = ["java", "-XX:+UseSerialGC", "-Xmx2g", f"-Djdk.net.hosts.file={work}/hosts"]
+    if served.ca:
+        store = ["-keystore", str(work / "trust.p12"), "-storepass", "changeit"]
+        call = ["keytool", "-importcert", "-noprompt", "-alias", "lab", "-file", served.ca, *store]
+        subprocess.run(call, check=True, capture_output=True)
+        command += [f"-Djavax.net.ssl.trustStore={store[1]}"]
+        command += [f"-Djavax.net.ssl.trustStorePassword={store[3]}"]
+    return command
+
+
 def all_programs():
     """In the order in which they run: those whose ratios matter most are neighbours."""
     return [
@@ -329,4 +458,7 @@ def all_programs():
         Archive(),
         Scrapy("scrapy", "XPath of the links, 64 requests, spare parts off"),
         Httrack("httrack", "64 connections, limits off, pages kept"),
+        Bubing("bubing", "64 fetching threads, one parsing; nothing stored; asks for robots.txt, as it must"),
+        Heritrix("heritrix", "eight threads, links of HTML only, no archive; asks for robots.txt, and ignores it"),
+        Heritrix("heritrix-warc", "the same with its archive: gzip, digests", True),
     ]

@@ -261,6 +261,9 @@ class Report:
             lines.append(f"| {name} | {program.version()} | {program.note} |")
         if self.absent:
             lines += ["", f"Not to be had here, and left out: {', '.join(self.absent)}."]
-        lines += ["", f"A program was given {self.limit:.0f} s at most; colly, Scrapy and HTTrack ran in "
-                  f"{self.slow_rounds} of the rounds."]
+        slow = ", ".join(name for name, program in self.programs.items() if program.slow)
+        patient = "".join(f", {name} {program.patience} times that" for name, program in
+                          self.programs.items() if program.patience > 1)
+        lines += ["", f"A program was given {self.limit:.0f} s at most{patient}; those that are slow ran in "
+                  f"{self.slow_rounds} of the rounds{': ' + slow if slow else ''}."]
         return lines
