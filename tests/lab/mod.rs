@@ -156,6 +156,39 @@ robots_deny_share = 0.1
 crawl_delay = "400ms"
 "#;
 
+/// Large coded pages of many hosts, which arrive together.
+const CODED: &str = r#"
+[job]
+directory = "job"
+[politeness]
+burst = "server"
+delay = "0s"
+delay_factor = 0
+address_delay = "0s"
+domain_delay = "0s"
+[lab]
+directory = "lab"
+[web]
+preset = "bench"
+hosts = 40
+seeds = 40
+pages = 400
+page_bytes = "190KB"
+gzip_share = 1
+requests_per_connection = ["1 for 1"]
+"#;
+
+/// A page that the budget of a whole turn lets be decoded in one call is so: it waits for a turn
+/// that has that budget, however many pages came before it.
+#[test]
+fn coded_pages_are_decoded_in_one_call() {
+    let crawl = Crawl::of(CODED);
+    assert_eq!(crawl.run.code, Some(0), "{}", crawl.run.err);
+    let summary = crawl.summary();
+    assert_eq!(summary["counts"]["pages"], 400);
+    assert_eq!(summary["loop"]["cpu"]["stages"]["decode"]["calls"], 400);
+}
+
 /// A server has one connection at a time and gets the promised rests, robots.txt included, by the
 /// lab's log alone.
 #[test]

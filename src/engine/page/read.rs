@@ -43,7 +43,10 @@ impl PageWorker {
         self.own_text = !page.sources.codings.is_empty();
         self.stage = match (page.sources.markup, self.own_text) {
             (Markup::Other, _) => Step::Follow,
-            (_, true) => Step::BeginDecode,
+            (_, true) => {
+                self.decoder.begin(&page.sources.codings);
+                Step::BeginDecode
+            }
             (_, false) => Step::Charset,
         };
     }
@@ -128,14 +131,17 @@ impl Engine {
     }
 
     /// Returns `false` if decoding waits for the next turn, because the budget of a whole turn lets
-    /// the page be decoded in one call, and what is left of this turn's doesn't.
+    /// the page be decoded in one call, and what is left of this turn's doesn't. Nothing is charged
+    /// to that budget before the first page, so the next turn has all of it.
     fn begin_decode(&mut self) -> bool {
         let (page, worker) = (&self.pages.queue[0], &mut self.pages.worker);
-        worker.decoder.begin(&page.sources.codings);
-        worker.stage = Step::Decode;
         let units = worker.decoder.units_at_once(page.reply.payload());
         let (left, most) = (self.turn.left(Work::Decoded), self.settings.turn_bytes_max);
-        units.is_none_or(|units| units <= left || most < units)
+        if units.is_some_and(|units| left < units && units <= most) {
+            return false;
+        }
+        worker.stage = Step::Decode;
+        true
     }
 
     fn decode_some(&mut self) {
