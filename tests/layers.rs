@@ -108,7 +108,7 @@ const CROWDED: Names = &[
     // It joins the parts; no other struct has them all.
     "Engine 15",
     // Stations that hold their settings, their files and their counts in one struct.
-    "Store 21",
+    "Writer 13",
     "Seen 15",
     // The study: a simulated or served world, and the measurements of a run, are one struct each.
     "Server 18",

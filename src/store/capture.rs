@@ -11,7 +11,7 @@ use super::text::media_type;
 use super::warc::{Kind, Record, RecordId, bytes_max};
 use crate::ground::time::UnixTime;
 use std::net::IpAddr;
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// A request and its response, as they were sent and received.
 #[derive(Clone, Copy, Debug)]
@@ -102,7 +102,7 @@ pub struct Receipt {
     /// `Totals::committed` reaches this number.
     pub number: u64,
     /// The final name of the WARC file, without its folder; shared by all captures in it.
-    pub file: Rc<str>,
+    pub file: Arc<str>,
     /// The offset of the capture's `response` or `revisit` record in the file, in bytes.
     pub offset: u64,
     /// The length of the capture's `response` or `revisit` record in the file, in bytes.

@@ -62,6 +62,7 @@ mod settings;
 mod surt;
 mod text;
 mod warc;
+mod writer;
 
 #[cfg(test)]
 mod tests;
@@ -75,53 +76,34 @@ pub use reread::{Reread, Step};
 pub use settings::{Error, Format, Identity, Settings};
 
 use crate::ground::disk::Disk;
-use crate::ground::tail::{Outlet, Tail};
 use crate::ground::time::{Instant, UnixTime};
-use capture::{Known, Ready};
-use digest::{First, RevisitIndex};
 use job::{Full, StoreDone, StoreJob};
 use log_file::LogFile;
 pub use log_file::parts as log_parts;
-use segment::Segment;
 use serde::Serialize;
-use std::rc::Rc;
-use surt::Surt;
-
-use text::Stamps;
-use warc::{Ids, Kind, Packed, Packer, Record, RecordId};
+use std::sync::Arc;
+use warc::Ids;
+use writer::Writer;
 
 /// The archive of one job.
 #[derive(Debug)]
 pub struct Store {
-    settings: Settings,
-    identity: Identity,
-    ids: Ids,
-    packer: Packer,
-    stamps: Stamps,
+    settings: Arc<Settings>,
+    writer: Writer,
     log_clock: log::Clock,
-    surt: Surt,
-    revisit_index: RevisitIndex,
-    /// The URL of the earlier record to which a `revisit` record refers; a buffer that is reused.
-    first_url: Vec<u8>,
-    /// The WARC file that grows now, with its index; `None` before the first capture.
-    segment: Option<Segment>,
     /// Full WARC files with their indexes that are not closed yet, oldest first.
     full: Vec<Full>,
     /// The release limit: full files with serial numbers below this one may be closed.
     released: u32,
     log: LogFile,
-    /// The serial number of the next WARC file.
-    serial: u32,
     outstanding: Option<Outstanding>,
     tickets: u64,
     last_sync: Instant,
     /// True if anything was written since the last job began.
     dirty: bool,
+    /// The counters that captures don't change; the others are zero.
     totals: Totals,
     cut: Cut,
-    /// An estimate of the length of the capture that could not be stored because the disk was full,
-    /// in bytes; 0 if there is none.
-    wanted_bytes: usize,
 }
 
 /// What becomes durable once the running job has succeeded.
@@ -199,27 +181,19 @@ impl Store {
         settings.validate()?;
         let found = recover::recover(&settings.prefix, durable, disk)?;
         let start = Ids::new(seed).word() ^ now.as_micros();
+        let settings = Arc::new(settings);
         let mut store = Self {
-            identity,
-            ids: Ids::new(start),
-            packer: Packer::new(settings.gzip_level, settings.gzip_bytes_max),
-            stamps: Stamps::default(),
+            writer: Writer::new(Arc::clone(&settings), identity, start, found.serial),
             log_clock: log::Clock::new(now),
-            surt: Surt::default(),
-            revisit_index: RevisitIndex::new(settings.revisit_names_max),
-            first_url: Vec::new(),
-            segment: None,
             dirty: !found.full.is_empty(),
             full: found.full,
             released: u32::MAX,
             log: LogFile::open(settings.log_bytes_max, disk)?,
-            serial: found.serial,
             outstanding: None,
             tickets: 0,
             last_sync: Instant::ZERO,
             totals: Totals::default(),
             cut: found.cut,
-            wanted_bytes: 0,
             settings,
         };
         store.load_revisit_index(disk)?;
@@ -235,19 +209,13 @@ impl Store {
         capture: &Capture<'_>,
         disk: &mut dyn Disk,
     ) -> Result<Option<Receipt>, Error> {
-        capture.check();
         if self.settings.format == Format::None || capture.robots && !self.settings.robots {
             return Ok(None);
         }
-        // This value stays until the capture is stored.
-        self.wanted_bytes = capture.bytes_about();
-        self.flush_if_full(disk)?;
-        self.ready_segment(capture, disk)?;
-        let digest = self.settings.digest.of(capture.payload);
-        let first = self.find_first(capture, &digest);
-        let receipt = self.write(capture, digest, first, disk)?;
-        self.wanted_bytes = 0;
-        Ok(Some(receipt))
+        let kept = self.writer.keep(capture, disk);
+        self.take_full();
+        self.dirty |= kept.is_ok();
+        kept.map(Some)
     }
 
     /// Appends a line to the crawl log.
@@ -274,8 +242,8 @@ impl Store {
     /// Returns an error of the disk; everything still waits.
     pub fn try_again(&mut self, disk: &mut dyn Disk) -> Result<(), Error> {
         self.flush(disk)?;
-        free_space::probe(self.wanted_bytes, disk)?;
-        self.wanted_bytes = 0;
+        free_space::probe(self.writer.wanted_bytes(), disk)?;
+        self.writer.has_room();
         Ok(())
     }
 
@@ -313,7 +281,7 @@ impl Store {
             ticket: job.ticket,
             full: job.full.len(),
             files: job.files.clone(),
-            captures: self.totals.captures,
+            captures: self.totals().captures,
             log_lines: self.totals.log_lines,
         });
         self.dirty = false;
@@ -369,7 +337,9 @@ impl Store {
 
     /// Returns the counters of this run.
     pub fn totals(&self) -> Totals {
-        self.totals
+        let Totals { committed, log_lines, log_bytes, log_synced, syncs, .. } = self.totals;
+        let captures = self.writer.totals();
+        Totals { committed, log_lines, log_bytes, log_synced, syncs, ..captures }
     }
 
     /// Returns what [`Store::open`] had to cut off.
@@ -379,10 +349,8 @@ impl Store {
 
     /// Writes the buffers of the current WARC file, its index and the crawl log to their files.
     fn flush(&mut self, disk: &mut dyn Disk) -> Result<(), Error> {
+        self.writer.flush(disk)?;
         let kept_bytes = 2 * self.settings.buffer_bytes;
-        if let Some(segment) = &mut self.segment {
-            segment.flush(disk, kept_bytes)?;
-        }
         // A file that a running job must sync has to keep its name until then.
         let may_rotate = self.outstanding.is_none();
         self.log.flush(may_rotate, disk, kept_bytes)?;
@@ -409,10 +377,7 @@ impl Store {
 
     fn flush_if_full(&mut self, disk: &mut dyn Disk) -> Result<(), Error> {
         let log_waits = self.log.pending().len() >= self.settings.buffer_bytes;
-        let waiting = |tail: &Tail| tail.pending.len() >= self.settings.buffer_bytes;
-        let segment = self.segment.as_ref();
-        let full = segment.is_some_and(|segment| waiting(&segment.warc) || waiting(&segment.index));
-        if full || log_waits { self.flush(disk) } else { Ok(()) }
+        if log_waits || self.writer.is_flush_due() { self.flush(disk) } else { Ok(()) }
     }
 
     fn job(&self, disk: &mut dyn Disk) -> Result<StoreJob, Error> {
@@ -420,7 +385,7 @@ impl Store {
         for full in &self.full {
             files.extend([full.warc_open(), full.index_open()]);
         }
-        if let Some(segment) = &self.segment {
+        if let Some(segment) = &self.writer.segment {
             files.extend([segment.warc.name().to_owned(), segment.index.name().to_owned()]);
         }
         files.extend(self.log.files().map(str::to_owned));
@@ -437,163 +402,13 @@ impl Store {
 
     /// Marks the growing WARC file as full.
     fn retire(&mut self) {
-        self.full.extend(self.segment.take().map(|segment| segment.full));
+        self.writer.retire();
+        self.take_full();
+    }
+
+    /// Takes over the files that the writer has filled.
+    fn take_full(&mut self) {
+        self.writer.take_full(&mut self.full);
         self.dirty |= !self.full.is_empty();
-    }
-
-    /// Makes sure that there is a growing WARC file with space for the capture; begins a new one if
-    /// not.
-    fn ready_segment(&mut self, capture: &Capture<'_>, disk: &mut dyn Disk) -> Result<(), Error> {
-        let wanted = capture.bytes_max();
-        let fits = |segment: &Segment| {
-            let warc_fits = segment.warc.len() + wanted <= self.settings.file_bytes_max;
-            let index_fits = segment.index.len() < self.settings.index_bytes_max;
-            segment.captures == 0 || warc_fits && index_fits
-        };
-        if self.segment.as_ref().is_some_and(fits) {
-            return Ok(());
-        }
-        if self.segment.is_some() {
-            self.flush(disk)?;
-        }
-        let digits = self.stamps.digits(capture.started);
-        let stem = segment::stem(&self.settings.prefix, digits, self.serial);
-        let gzip = self.settings.gzip_level > 0;
-        let info = self.ids.next();
-        let mut segment = Segment::begin(&stem, gzip, info, disk)?;
-        let date = self.stamps.iso(capture.started);
-        let block = self.identity.fields();
-        let digest = self.settings.block_digests.then(|| self.settings.digest.of(&block));
-        let packed = self.packer.pack(&mut segment.warc.pending, &block, |out| {
-            let mut record = Record::begin(out, Kind::Info, info, date);
-            record.text("WARC-Filename", &segment.file);
-            digest.iter().for_each(|digest| _ = record.digest("WARC-Block-Digest", digest));
-            record.end(&block);
-        });
-        self.totals.add(packed);
-        self.totals.files += 1;
-        self.serial += 1;
-        self.retire();
-        self.segment = Some(segment);
-        Ok(())
-    }
-
-    /// Finds the earlier record that contains the same payload; `None` if there is none.
-    fn find_first(&mut self, capture: &Capture<'_>, digest: &Digest) -> Option<First> {
-        self.first_url.clear();
-        if !capture.can_repeat() {
-            return None;
-        }
-        let first = self.revisit_index.find(digest, &mut self.first_url);
-        first.filter(|first| first.chunked == capture.chunked)
-    }
-
-    /// Writes the records of a capture and its index line.
-    fn write(
-        &mut self,
-        capture: &Capture<'_>,
-        digest: Digest,
-        first: Option<First>,
-        disk: &mut dyn Disk,
-    ) -> Result<Receipt, Error> {
-        let id = self.ids.next();
-        let packed = self.push_records(capture, id, digest, first, disk)?;
-        // From here on nothing can fail.
-        if first.is_none() && capture.can_repeat() {
-            let Capture { started: date, chunked, .. } = *capture;
-            self.revisit_index.add(digest, capture.url, First { id: Some(id), date, chunked });
-        }
-        self.totals.captures += 1;
-        self.totals.revisits += u64::from(first.is_some());
-        self.totals.truncated += u64::from(capture.truncated.is_some());
-        self.dirty = true;
-        let segment = self.segment.as_mut().expect("made ready before");
-        segment.captures += 1;
-        let receipt = Receipt {
-            number: self.totals.captures,
-            file: Rc::clone(&segment.file),
-            offset: segment.warc.len() - packed.bytes,
-            length: packed.bytes,
-            digest,
-            revisit: first.is_some(),
-        };
-        self.push_line(capture, &receipt);
-        Ok(receipt)
-    }
-
-    /// Appends the request record, then the `response` or `revisit` record; on an error neither is
-    /// appended. Returns the lengths of the `response` or `revisit` record.
-    fn push_records(
-        &mut self,
-        capture: &Capture<'_>,
-        id: RecordId,
-        digest: Digest,
-        first: Option<First>,
-        disk: &mut dyn Disk,
-    ) -> Result<Packed, Error> {
-        let segment = self.segment.as_mut().expect("made ready before");
-        let start = segment.warc.len();
-        let request_id = self.ids.next();
-        let first_date = first.map(|first| first.date.civil().to_seconds());
-        let url = std::str::from_utf8(&self.first_url).expect("a URL was put in");
-        let known = first.zip(first_date.as_deref());
-        let ready = Ready {
-            capture,
-            date: self.stamps.iso(capture.started),
-            info: segment.info,
-            id,
-            digest,
-            first: known.map(|(first, date)| Known { id: first.id, date, url }),
-            digests: self.settings.block_digests.then_some(self.settings.digest),
-        };
-        let pending = &mut segment.warc.pending;
-        let wanted = self.settings.requests && !capture.request.is_empty();
-        let request = wanted.then(|| {
-            let fields = |out: &mut _| ready.push_request(out, request_id);
-            self.packer.pack(pending, capture.request, fields)
-        });
-        let block = ready.response_block();
-        let fields = |out: &mut _| ready.push_response(out);
-        let response = if self.packer.compresses(block.len()) && !ready.is_packed() {
-            self.packer.pack(pending, block, fields)
-        } else {
-            let buffer_bytes = self.settings.buffer_bytes;
-            let mut out = Outlet { tail: &mut segment.warc, disk, buffer_bytes };
-            let streamed = self.packer.stream(&mut out, block, fields);
-            streamed.inspect_err(|_| segment.warc.take_back(start))?
-        };
-        request.into_iter().for_each(|packed| self.totals.add(packed));
-        self.totals.add(response);
-        Ok(response)
-    }
-
-    /// Appends the index line of a capture. With this line the capture counts as stored.
-    fn push_line(&mut self, capture: &Capture<'_>, receipt: &Receipt) {
-        let index = &mut self.segment.as_mut().expect("made ready before").index;
-        let before = index.len();
-        let line = cdxj::Capture {
-            url: capture.url,
-            stamp: self.stamps.digits(capture.started),
-            mime: capture.mime,
-            status: capture.status,
-            digest: Some(&receipt.digest),
-            revisit: receipt.revisit,
-            file: &receipt.file,
-            offset: receipt.offset,
-            length: receipt.length,
-            chunked: capture.chunked,
-            truncated: capture.truncated.map(Truncated::name),
-            redirect: capture.redirect,
-        };
-        line.push(&mut index.pending, &mut self.surt);
-        self.totals.index_bytes += index.len() - before;
-    }
-}
-
-impl Totals {
-    fn add(&mut self, packed: Packed) {
-        self.records += 1;
-        self.raw_bytes += packed.raw_bytes;
-        self.warc_bytes += packed.bytes;
     }
 }

@@ -86,12 +86,7 @@ impl Position {
 impl Store {
     /// Returns the position after everything that was stored so far.
     pub fn position(&self) -> Position {
-        match &self.segment {
-            Some(segment) => {
-                Position { serial: self.serial.saturating_sub(1), offset: segment.warc.len() }
-            }
-            None => Position { serial: self.serial, offset: 0 },
-        }
+        self.writer.position()
     }
 
     /// Calls `report` with the URL, the [`Kept`] and the status of each capture since a position.

@@ -41,7 +41,7 @@ impl Store {
                 if let Some((digest, first)) = self.stored(entry)
                     && digest != nothing
                 {
-                    self.revisit_index.add(digest, &entry.url, first);
+                    self.writer.revisit_index.add(digest, &entry.url, first);
                 }
             })?;
         }

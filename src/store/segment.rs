@@ -13,14 +13,14 @@ use super::job::{Full, OPEN};
 use super::warc::RecordId;
 use crate::ground::disk::{self, Disk};
 use crate::ground::tail::Tail;
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// A growing WARC file, together with its index.
 #[derive(Debug)]
 pub(super) struct Segment {
     /// The final name of the WARC file, without its folder, as it is written to the index and the
     /// crawl log.
-    pub(super) file: Rc<str>,
+    pub(super) file: Arc<str>,
     pub(super) full: Full,
     pub(super) warc: Tail,
     pub(super) index: Tail,

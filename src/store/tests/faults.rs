@@ -95,7 +95,7 @@ fn a_large_response_is_kept_whole_or_not_at_all() {
                     halves += usize::from(disk.used() > before + 100_000);
                 }
             }
-            let segment = store.segment.as_ref().expect("a file");
+            let segment = store.writer.segment.as_ref().expect("a file");
             assert!(segment.warc.pending.capacity() < 250_000, "pieces wait, not the whole");
             lines_follow_records(&disk);
         }
