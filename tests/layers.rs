@@ -107,8 +107,7 @@ const OVERSIZED: Names = &["src/links/names.rs: lines"];
 const CROWDED: Names = &[
     // It joins the parts; no other struct has them all.
     "Engine 15",
-    // Stations that hold their settings, their files and their counts in one struct.
-    "Writer 13",
+    // A station that holds its settings, its files and its counts in one struct.
     "Seen 15",
     // The study: a simulated or served world, and the measurements of a run, are one struct each.
     "Server 18",

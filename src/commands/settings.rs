@@ -103,6 +103,7 @@ pub fn world(conf: &Conf, period: std::time::Duration) -> os::Settings {
             command: conf.quality.command.clone(),
             timeout: conf.quality.command_timeout,
         }),
+        has_store_thread: conf.store.threads > 0,
         read_bytes_per_turn: conf.connections.read_bytes_per_turn,
         period,
     }
@@ -306,6 +307,7 @@ fn store(conf: &conf::Store) -> store::Settings {
         file_bytes_max: conf.file_bytes_max,
         prefix: conf.prefix.clone(),
         digest: conf.digest,
+        has_thread: conf.threads > 0,
         requests: conf.requests,
         robots: conf.robots,
         buffer_bytes: conf.buffer_bytes,

@@ -5,7 +5,7 @@
 //! of its page are.
 
 use super::Engine;
-use super::archive::{LogFacts, Unsent, cut_as};
+use super::archive::{Filed, FiledPage, LogFacts, Recorded, Unsent, cut_as};
 use super::backlog::{Item, Purpose};
 use super::chain::Redirect;
 use super::ledger::Work;
@@ -97,9 +97,8 @@ impl Engine {
             Purpose::Robots(of, _) => self.robots_complete(slot, fetched, of),
             Purpose::Page | Purpose::Hop(_) if again => {
                 fetched.fetch.notes.push("retried");
-                if let Some(facts) = self.record(slot, &fetched, false) {
-                    self.write_line(&fetched.fetch, &facts, &[]);
-                }
+                let facts = self.facts_of(slot, &fetched);
+                self.write_line(&fetched.fetch, &facts, &[]);
                 self.wire.release(fetched.reply);
                 let id = self.wire.conn(slot).server;
                 self.retry(id, fetched.fetch, fetched.outcome);
@@ -131,17 +130,24 @@ impl Engine {
         self.backlog.put_off(id, &item);
     }
 
-    /// Completes a page that is not tried again: archives it, and follows what it leads to.
+    /// Completes a page that is not tried again: archives it, and follows what it leads to. If a
+    /// job archives it, that is done later.
     fn page_complete(&mut self, slot: u32, fetched: FinishedFetch<'_>) {
-        let recorded = self.record(slot, &fetched, true);
+        let recorded = self.record(slot, &fetched);
         let FinishedFetch { fetch, head, reply, outcome, .. } = fetched;
         let id = self.wire.conn(slot).server;
-        let Some(facts) = recorded else {
-            self.counts.uncount(outcome);
-            self.backlog.give_back(id, &fetch.item);
-            return self.wire.release(reply);
-        };
-        self.follow_reply(id, fetch, facts, reply, head);
+        match recorded {
+            Recorded::Done(facts) => self.follow_reply(id, fetch, facts, reply, head),
+            Recorded::Later(facts, capture) => {
+                let page = FiledPage { fetch, facts, reply, head: head.cloned() };
+                self.file_reply(*capture, Filed::Page(Box::new(page)));
+            }
+            Recorded::Failed => {
+                self.counts.uncount(outcome);
+                self.backlog.give_back(id, &fetch.item);
+                self.wire.release(reply);
+            }
+        }
     }
 
     /// Follows a reply that is archived: to the next hop of its chain, or to the links of its page.

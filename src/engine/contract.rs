@@ -19,6 +19,7 @@ pub use crate::dns::{Answer, Families, NameFailure};
 pub use crate::frontier::{Load, QueuesDone, QueuesJob};
 pub use crate::seen::{SeenDone, SeenJob};
 pub use crate::store::job::{StoreDone, StoreJob};
+pub use crate::store::write_job::{WriteDone, WriteJob};
 
 /// The id of a connection: its slot, and how often the slot was used before. A late event of an
 /// earlier use carries another generation and is dropped.
@@ -138,6 +139,9 @@ pub enum Action {
 pub enum Job {
     /// Sync to disk what was written to the archive.
     Store(StoreJob),
+    /// Write replies to the archive. It may be run beside other jobs, but not beside another one of
+    /// this kind.
+    Write(WriteJob),
     /// Merge a bucket of the seen test into its store, or read the URLs that it found to be new.
     Seen(SeenJob),
     /// Read waiting URLs of the frontier's queues back from disk.
@@ -153,6 +157,8 @@ pub enum Job {
 pub enum Done {
     /// The result of [`Job::Store`].
     Store(StoreDone),
+    /// The result of [`Job::Write`].
+    Write(WriteDone),
     /// The result of [`Job::Seen`].
     Seen(SeenDone),
     /// The result of [`Job::Frontier`].
@@ -168,6 +174,7 @@ impl Job {
     pub fn run(self) -> Done {
         match self {
             Self::Store(job) => Done::Store(job.run()),
+            Self::Write(job) => Done::Write(job.run()),
             Self::Seen(job) => Done::Seen(job.run()),
             Self::Frontier(job) => Done::Frontier(job.run()),
             Self::State(job) => Done::State(job.run()),

@@ -33,6 +33,8 @@ pub enum Work {
     /// Joining the targets of redirects with their base URLs, and parsing cookies. Charged to the
     /// intake budget.
     Redirects,
+    /// Replies that a job has archived, each with a fixed cost. Charged to the pages budget.
+    Filed,
     /// Undoing content codings such as gzip: for each coding, the larger of its input and its
     /// output.
     Decoded,
@@ -63,11 +65,12 @@ pub enum Work {
 }
 
 /// For each kind of work, in the order of [`Work`]: its name in the summary, and its budget.
-const KINDS: [(Work, &str, Budget); 16] = [
+const KINDS: [(Work, &str, Budget); 17] = [
     (Work::Received, "received", Budget::Intake),
     (Work::Secured, "secured", Budget::Intake),
     (Work::Archived, "archived", Budget::Intake),
     (Work::Redirects, "redirects", Budget::Intake),
+    (Work::Filed, "filed", Budget::Pages),
     (Work::Decoded, "decoded", Budget::Pages),
     (Work::Scanned, "scanned", Budget::Pages),
     (Work::Converted, "converted", Budget::Pages),

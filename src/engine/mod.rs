@@ -285,10 +285,11 @@ impl Engine {
     /// Reports that a job of [`Action::Work`] is done, with its result.
     pub fn worked(&mut self, now: Now, done: Done) {
         self.turn.set_time(now);
-        let is_archive = matches!(done, Done::Store(_));
+        let is_archive = matches!(done, Done::Store(_) | Done::Write(_));
         let stage = self.turn.enter(if is_archive { Stage::Store } else { Stage::State }, 0);
         match done {
             Done::Store(done) => self.store_worked(done),
+            Done::Write(done) => self.filing_worked(done),
             // A job that failed because the disk is full is handed out again after the pause.
             Done::Seen(done) => {
                 let worked = self.admission.seen_mut().worked(done);
@@ -369,14 +370,27 @@ impl Engine {
     }
 
     /// Returns whether the world should stop reading from sockets in this turn: either the turn has
-    /// used its budget, or enough pages wait to be processed. The unread bytes stay in the kernel
+    /// used its budget, or enough replies wait to be processed. The unread bytes stay in the kernel
     /// until the next turn.
     pub fn is_sated(&self) -> bool {
         self.turn.is_spent(Work::Received)
             || self.turn.is_spent(Work::Rules)
             || self.pages.bytes() > self.settings.turn_bytes_max
             || self.is_draining()
+            || self.is_ahead_of_archive()
             || self.admission.seen().is_overloaded()
+    }
+
+    /// Returns whether the world should not read from sockets before a job of the archive has
+    /// ended, so that it may sleep although some can be read.
+    pub fn waits_for_archive(&self) -> bool {
+        (self.is_draining() || self.is_ahead_of_archive()) && !self.has_replies()
+    }
+
+    /// Returns whether reading from sockets must pause, because a job of the archive is in progress
+    /// and enough replies wait for the next one.
+    fn is_ahead_of_archive(&self) -> bool {
+        self.archive.filing().has_enough() && self.archive.store().is_writing()
     }
 
     /// Returns whether this turn has budget left for a TLS handshake.
@@ -403,6 +417,7 @@ impl Engine {
         let rereads = self.archive.replays().is_active() && self.may_reread();
         let has_urls = has_fresh || has_old || rereads || self.visits.has_deferred();
         let has_urls = has_urls || self.backlog.is_repricing();
+        let has_urls = has_urls || self.archive.filing().has_archived();
         let decides = self.can_place_hops() && !self.admission.seen().is_working();
         let has_names = self.visits.can_ask();
         if self.turn.has_actions() || self.has_replies() || has_urls || decides || has_names {
@@ -425,6 +440,7 @@ impl Engine {
     /// Does the work that the inputs of this turn have left: robots.txt files, pages, chains, jobs,
     /// new visits, DNS look-ups, and the end of the crawl.
     fn pump(&mut self) {
+        self.work_filing();
         self.work_robots();
         self.work_pages();
         self.work_chains();

@@ -136,12 +136,14 @@ impl Engine {
     }
 
     /// Returns whether the limit on pages allows another request. Each request in flight may become
-    /// a page, so these count too; they are counted only near the limit, since that takes time.
+    /// a page, and so may each reply that is being archived, so these count too; requests are
+    /// counted only near the limit, since that takes time.
     pub(super) fn may_ask(&self) -> bool {
         let Some(most) = self.shutdown.limits.pages_max else { return true };
         let left = most.saturating_sub(self.counts.pages);
-        let out_max = self.wire.conns().busy() as u64 * u64::from(self.settings.pipeline.depth_max);
-        left > out_max || left > self.wire.conns().pages_out() as u64
+        let (conns, filing) = (self.wire.conns(), self.archive.filing().len() as u64);
+        let out_max = conns.busy() as u64 * u64::from(self.settings.pipeline.depth_max) + filing;
+        left > out_max || left > conns.pages_out() as u64 + filing
     }
 
     /// Ends the crawl when its time is up. Ends the replies in progress when the grace period is
@@ -166,6 +168,7 @@ impl Engine {
         let busy = self.is_working()
             || self.visits.is_resolving()
             || self.archive.replays().is_active()
+            || !self.archive.filing().is_empty()
             || self.pages.scoring().waiting() > 0;
         match self.shutdown.stage {
             Stage::Crawling
@@ -179,7 +182,10 @@ impl Engine {
                 self.begin_stop(StopReason::Finished);
             }
             // DNS look-ups in progress are not waited for.
-            Stage::Stopping(_) if !self.is_working() => self.shutdown.stage = Stage::Closing,
+            Stage::Stopping(_) if !self.is_working() => {
+                self.put_back_filing();
+                self.shutdown.stage = Stage::Closing;
+            }
             // A checkpoint in progress ends first, so that the last one includes everything.
             Stage::Closing if self.checkpoints_over() => {
                 self.shutdown.stage = Stage::Saving;
@@ -204,7 +210,8 @@ impl Engine {
     }
 
     fn is_working(&self) -> bool {
-        self.wire.conns().busy() > 0 || self.has_replies() || self.visits.has_deferred()
+        let has_replies = self.has_replies() || self.is_filing();
+        self.wire.conns().busy() > 0 || has_replies || self.visits.has_deferred()
     }
 
     fn is_syncing_orders(&self) -> bool {

@@ -155,6 +155,7 @@ impl Engine {
     /// the configuration allows to wait; else it ends.
     pub(super) fn on_disk_error(&mut self, error: impl Into<FatalError>) {
         let error = error.into();
+        self.end_held_visits();
         let wait = self.settings.state.full_wait.filter(|_| error.is_full());
         let Some(wait) = wait.filter(|_| !self.shutdown.is_closing()) else {
             if let FatalError::Low { .. } = error {

@@ -29,7 +29,7 @@ pub mod work;
 pub use admin::{Admin, METRICS, Page, Pages};
 
 use crate::engine::Engine;
-use crate::engine::contract::{Action, Reload, ScoreRequest, StopReason};
+use crate::engine::contract::{Action, Job, Reload, ScoreRequest, StopReason};
 use crate::ground::stats::{Histogram, Stage};
 use crate::ground::time::{Instant, Now, UnixTime};
 use load::Loads;
@@ -53,6 +53,8 @@ pub struct Settings {
     pub tls: tls::Settings,
     /// The program that scores pages; `None` if pages are not scored.
     pub scorer: Option<scorer::Settings>,
+    /// Whether the jobs that write to the archive have a side thread of their own.
+    pub has_store_thread: bool,
     /// The number of bytes read from one socket in one turn, so that a fast server can't starve
     /// others.
     pub read_bytes_per_turn: usize,
@@ -67,6 +69,7 @@ impl Default for Settings {
             names: dns::Settings::default(),
             tls: tls::Settings::default(),
             scorer: None,
+            has_store_thread: false,
             read_bytes_per_turn: 256 << 10,
             period: Duration::from_secs(1),
         }
@@ -122,24 +125,39 @@ pub struct World {
 /// What works for the loop on side threads, beside the resolver.
 struct Side {
     worker: work::Worker,
+    /// The thread of the jobs that write to the archive; `None` if there are no such jobs.
+    writer: Option<work::Worker>,
     /// The program that scores pages; `None` if pages are not scored.
     scorer: Option<scorer::Scorer>,
 }
 
 impl Side {
     fn start(settings: &Settings, waker: &Arc<Waker>) -> Result<Self, Error> {
-        let worker = work::Worker::new(Arc::clone(waker));
-        let worker = worker.map_err(|error| Error::System("the side thread", error))?;
+        let begin = |name: &str| {
+            let worker = work::Worker::new(name, Arc::clone(waker));
+            worker.map_err(|error| Error::System("the side thread", error))
+        };
+        let worker = begin("sted-work")?;
+        let writer = settings.has_store_thread.then(|| begin("sted-store")).transpose()?;
         let start = |settings| scorer::Scorer::start(settings, Arc::clone(waker));
         let scorer = settings.scorer.as_ref().map(start).transpose().map_err(Error::Scorer)?;
-        Ok(Self { worker, scorer })
+        Ok(Self { worker, writer, scorer })
     }
 
     /// Passes the results of side threads to the engine.
     fn feed(&mut self, engine: &mut Engine, now: Now) {
-        self.worker.drain(|done| engine.worked(now, done));
+        for worker in [Some(&mut self.worker), self.writer.as_mut()].into_iter().flatten() {
+            worker.drain(|done| engine.worked(now, done));
+        }
         if let Some(scorer) = &mut self.scorer {
             scorer.drain(|answer| engine.scored(now, answer));
+        }
+    }
+
+    fn start_job(&mut self, job: Job) {
+        match &mut self.writer {
+            Some(writer) if matches!(job, Job::Write(_)) => writer.start(job),
+            _ => self.worker.start(job),
         }
     }
 
@@ -149,7 +167,8 @@ impl Side {
     }
 
     fn cpu_ns(&self) -> u64 {
-        self.worker.cpu_ns() + self.scorer.as_ref().map_or(0, scorer::Scorer::cpu_ns)
+        let writer = self.writer.as_ref().map_or(0, work::Worker::cpu_ns);
+        self.worker.cpu_ns() + writer + self.scorer.as_ref().map_or(0, scorer::Scorer::cpu_ns)
     }
 }
 
@@ -330,7 +349,7 @@ impl World {
         if self.control.as_ref().is_some_and(control::Control::has_requests) {
             return Duration::ZERO;
         }
-        if self.net.forbids_sleep() {
+        if self.net.forbids_sleep() && !engine.waits_for_archive() {
             return Duration::ZERO;
         }
         let deadline = engine.deadline().unwrap_or(Instant::FAR).min(report);
@@ -417,7 +436,7 @@ impl World {
             Action::Pause(conn) => self.net.pause(conn),
             Action::Resume(conn) => self.net.resume(conn),
             Action::Close(conn) => self.net.close(conn),
-            Action::Work(job) => self.side.worker.start(job),
+            Action::Work(job) => self.side.start_job(job),
             Action::Score(page) => self.side.score(page),
         }
     }

@@ -33,16 +33,16 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// Starts the side thread, which uses `waker` to wake the loop.
+    /// Starts the side thread `name`, which uses `waker` to wake the loop.
     ///
     /// # Errors
     /// The system can't create a thread.
-    pub fn new(waker: Arc<mio::Waker>) -> io::Result<Self> {
+    pub fn new(name: &str, waker: Arc<mio::Waker>) -> io::Result<Self> {
         let done = Arc::new(Mailbox::new(waker));
         let (jobs, queue) = mpsc::channel();
         let answers = Arc::clone(&done);
-        let name = String::from("sted-work");
-        let thread = thread::Builder::new().name(name).spawn(move || work(&queue, &answers))?;
+        let thread =
+            thread::Builder::new().name(name.to_owned()).spawn(move || work(&queue, &answers))?;
         Ok(Self {
             jobs: Some(jobs),
             thread: Some(thread),
@@ -232,7 +232,7 @@ mod tests {
     fn jobs_are_answered_in_order_after_a_wake() {
         let (mut poll, waker) = poll_and_waker();
         let disk = Slow(Arc::default());
-        let mut worker = Worker::new(waker).unwrap();
+        let mut worker = Worker::new("test", waker).unwrap();
         (0..20).for_each(|at| worker.start(job(&disk, at, &at.to_string())));
         let mut tickets = Vec::new();
         let mut events = mio::Events::with_capacity(8);
@@ -248,7 +248,7 @@ mod tests {
     fn dropping_finishes_the_queue() {
         let (_poll, waker) = poll_and_waker();
         let disk = Slow(Arc::default());
-        let mut worker = Worker::new(waker).unwrap();
+        let mut worker = Worker::new("test", waker).unwrap();
         (0..20).for_each(|at| worker.start(job(&disk, at, &at.to_string())));
         drop(worker);
         assert_eq!(disk.0.lock().unwrap().len(), 20);
@@ -258,7 +258,7 @@ mod tests {
     fn a_panic_of_a_job_goes_on_in_the_loop() {
         let (mut poll, waker) = poll_and_waker();
         let disk = Slow(Arc::default());
-        let mut worker = Worker::new(waker).unwrap();
+        let mut worker = Worker::new("test", waker).unwrap();
         worker.start(job(&disk, 0, "bomb"));
         let mut events = mio::Events::with_capacity(8);
         poll.poll(&mut events, Some(Duration::from_secs(5))).unwrap();

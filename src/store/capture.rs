@@ -42,11 +42,26 @@ pub struct Capture<'a> {
     /// The reason why the response is incomplete; `None` if it is complete.
     pub truncated: Option<Truncated>,
     /// Facts about the connection, if it was encrypted.
-    pub tls: Option<Tls<'a>>,
+    pub tls: Option<Tls>,
     /// The target URL of the redirect; `None` if the response is not a redirect.
     pub redirect: Option<&'a str>,
     /// True if this is the reply to the crawler's own request for robots.txt.
     pub robots: bool,
+}
+
+/// A capture that owns its bytes, so that a side thread can write it.
+#[derive(Debug)]
+pub struct OwnCapture {
+    url: Box<str>,
+    request: Box<[u8]>,
+    mime: Box<str>,
+    redirect: Option<Box<str>>,
+    /// The bytes of the response.
+    pub response: Vec<u8>,
+    /// The body of the response without its transfer coding; `None` if it is the end of `response`.
+    pub unframed: Option<Vec<u8>>,
+    /// The other fields; those above are empty in it.
+    rest: Capture<'static>,
 }
 
 /// An estimate of the bytes needed besides body and URL: the fields of both records, an index line,
@@ -86,11 +101,11 @@ impl Truncated {
 
 /// Facts about an encrypted connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Tls<'a> {
+pub struct Tls {
     /// The TLS version: `tls/1.2` or `tls/1.3`.
-    pub version: &'a str,
+    pub version: &'static str,
     /// The name of the cipher suite.
-    pub suite: &'a str,
+    pub suite: &'static str,
     /// True if the certificate of the server was verified.
     pub verified: bool,
 }
@@ -118,7 +133,62 @@ const FIELDS_BYTES_MAX: u64 = 1 << 10;
 /// The maximum length of a URL that a `revisit` refers to, in bytes.
 pub(super) const FIRST_URL_BYTES_MAX: usize = 8 << 10;
 
+impl OwnCapture {
+    /// Returns the number of bytes of the response, and of its body if that is a copy.
+    pub fn bytes(&self) -> usize {
+        self.response.len() + self.unframed.as_ref().map_or(0, Vec::len)
+    }
+
+    /// Returns the capture as one that borrows its bytes.
+    pub(super) fn view(&self) -> Capture<'_> {
+        let body = || &self.response[self.rest.head_bytes..];
+        Capture {
+            url: &self.url,
+            request: &self.request,
+            response: &self.response,
+            payload: self.unframed.as_deref().unwrap_or_else(body),
+            mime: &self.mime,
+            redirect: self.redirect.as_deref(),
+            ..self.rest
+        }
+    }
+}
+
 impl Capture<'_> {
+    /// Returns a copy that owns its bytes, except those of the response and its payload: the caller
+    /// moves them in.
+    pub fn detach(&self) -> OwnCapture {
+        let Capture { ip, started, head_bytes, status, chunked, coded, truncated, .. } = *self;
+        let Capture { tls, robots, .. } = *self;
+        let (url, request, response, payload): (_, &[u8], &[u8], &[u8]) = ("", &[], &[], &[]);
+        let (mime, redirect) = ("", None);
+        OwnCapture {
+            url: self.url.into(),
+            request: self.request.into(),
+            mime: self.mime.into(),
+            redirect: self.redirect.map(Into::into),
+            response: Vec::new(),
+            unframed: None,
+            rest: Capture {
+                url,
+                ip,
+                started,
+                request,
+                response,
+                head_bytes,
+                payload,
+                status,
+                mime,
+                chunked,
+                coded,
+                truncated,
+                tls,
+                redirect,
+                robots,
+            },
+        }
+    }
+
     /// Returns an upper estimate of the total length of this capture's records before compression,
     /// in bytes.
     pub(super) fn bytes_about(&self) -> usize {

@@ -47,6 +47,7 @@ pub mod cdxj;
 pub mod digest;
 pub mod job;
 pub mod log;
+pub mod write_job;
 
 mod capture;
 mod free_space;
@@ -67,7 +68,7 @@ mod writer;
 #[cfg(test)]
 mod tests;
 
-pub use capture::{Capture, Receipt, Tls, Truncated};
+pub use capture::{Capture, OwnCapture, Receipt, Tls, Truncated};
 pub use digest::{Algorithm, Digest};
 pub use recover::Cut;
 pub use repair::{Finding, HeadFacts, ReadHead, Repaired, repair};
@@ -81,29 +82,51 @@ use job::{Full, StoreDone, StoreJob};
 use log_file::LogFile;
 pub use log_file::parts as log_parts;
 use serde::Serialize;
+use std::mem;
 use std::sync::Arc;
 use warc::Ids;
+use write_job::{WriteDone, WriteJob, Written};
 use writer::Writer;
 
 /// The archive of one job.
 #[derive(Debug)]
 pub struct Store {
     settings: Arc<Settings>,
-    writer: Writer,
+    writer: WriterAt,
+    /// The disk handle of jobs that write captures; `None` before the first, and during each.
+    disk: Option<Box<dyn Disk>>,
     log_clock: log::Clock,
     /// Full WARC files with their indexes that are not closed yet, oldest first.
     full: Vec<Full>,
     /// The release limit: full files with serial numbers below this one may be closed.
     released: u32,
     log: LogFile,
-    outstanding: Option<Outstanding>,
-    tickets: u64,
-    last_sync: Instant,
-    /// True if anything was written since the last job began.
+    syncs: Syncs,
+    /// True if anything was written since the last sync job began.
     dirty: bool,
     /// The counters that captures don't change; the others are zero.
     totals: Totals,
     cut: Cut,
+    /// Whether the growing WARC file must end as soon as the writer is back.
+    must_retire: bool,
+}
+
+/// Where the writer of captures is.
+#[derive(Debug)]
+enum WriterAt {
+    Loop(Box<Writer>),
+    /// A job has it. The counters are those at the job's start.
+    Job(Totals),
+}
+
+/// The jobs that sync.
+#[derive(Debug)]
+struct Syncs {
+    outstanding: Option<Outstanding>,
+    /// The number of jobs so far.
+    tickets: u64,
+    /// When the last one began.
+    last: Instant,
 }
 
 /// What becomes durable once the running job has succeeded.
@@ -182,22 +205,22 @@ impl Store {
         let found = recover::recover(&settings.prefix, durable, disk)?;
         let start = Ids::new(seed).word() ^ now.as_micros();
         let settings = Arc::new(settings);
-        let mut store = Self {
-            writer: Writer::new(Arc::clone(&settings), identity, start, found.serial),
+        let mut writer = Writer::new(Arc::clone(&settings), identity, start, found.serial);
+        writer.load_revisit_index(disk)?;
+        Ok(Self {
+            writer: WriterAt::Loop(Box::new(writer)),
+            disk: None,
             log_clock: log::Clock::new(now),
             dirty: !found.full.is_empty(),
             full: found.full,
             released: u32::MAX,
             log: LogFile::open(settings.log_bytes_max, disk)?,
-            outstanding: None,
-            tickets: 0,
-            last_sync: Instant::ZERO,
+            syncs: Syncs { outstanding: None, tickets: 0, last: Instant::ZERO },
             totals: Totals::default(),
             cut: found.cut,
+            must_retire: false,
             settings,
-        };
-        store.load_revisit_index(disk)?;
-        Ok(store)
+        })
     }
 
     /// Stores a capture; returns `None` if the settings exclude it.
@@ -209,13 +232,57 @@ impl Store {
         capture: &Capture<'_>,
         disk: &mut dyn Disk,
     ) -> Result<Option<Receipt>, Error> {
-        if self.settings.format == Format::None || capture.robots && !self.settings.robots {
+        if !self.wants(capture) {
             return Ok(None);
         }
-        let kept = self.writer.keep(capture, disk);
+        let kept = self.here().keep(capture, disk);
         self.take_full();
         self.dirty |= kept.is_ok();
         kept.map(Some)
+    }
+
+    /// Returns whether the settings include a capture.
+    pub fn wants(&self, capture: &Capture<'_>) -> bool {
+        self.settings.format != Format::None && (self.settings.robots || !capture.robots)
+    }
+
+    /// Returns a job that stores captures; the settings must include them. The caller passes its
+    /// result to [`Store::wrote`]. Until then nothing else may be stored, and lines of the crawl
+    /// log wait in memory.
+    pub fn write_job(&mut self, captures: Vec<OwnCapture>, disk: &dyn Disk) -> WriteJob {
+        let job = WriterAt::Job(self.here().totals());
+        let WriterAt::Loop(writer) = mem::replace(&mut self.writer, job) else { unreachable!() };
+        let disk = self.disk.take().unwrap_or_else(|| disk.handle());
+        WriteJob { disk, writer, captures }
+    }
+
+    /// Returns whether a job of [`Store::write_job`] is in progress.
+    pub fn is_writing(&self) -> bool {
+        matches!(self.writer, WriterAt::Job(_))
+    }
+
+    /// Processes the result of a job that [`Store::write_job`] returned, and returns what it has
+    /// written.
+    ///
+    /// # Errors
+    /// Returns an error of the disk at writing what has waited for the job; it still waits. The
+    /// job's own error is in what it has written.
+    pub fn wrote(&mut self, done: WriteDone, disk: &mut dyn Disk) -> (Written, Result<(), Error>) {
+        assert!(self.is_writing(), "one result for each job");
+        self.writer = WriterAt::Loop(done.writer);
+        self.disk = Some(done.disk);
+        self.take_full();
+        self.dirty |= !done.written.receipts.is_empty();
+        let flushed = if self.must_retire { self.rotate(disk) } else { self.flush_if_full(disk) };
+        (done.written, flushed)
+    }
+
+    /// Returns the writer, which no job may have.
+    fn here(&mut self) -> &mut Writer {
+        match &mut self.writer {
+            WriterAt::Loop(writer) => writer,
+            WriterAt::Job(_) => panic!("a job is writing"),
+        }
     }
 
     /// Appends a line to the crawl log.
@@ -236,22 +303,24 @@ impl Store {
     }
 
     /// Tries to write everything that waits in memory after the disk was full, and checks whether
-    /// the capture that failed now fits.
+    /// the capture that failed now fits. If a job is writing captures, it finds that out.
     ///
     /// # Errors
     /// Returns an error of the disk; everything still waits.
     pub fn try_again(&mut self, disk: &mut dyn Disk) -> Result<(), Error> {
         self.flush(disk)?;
-        free_space::probe(self.writer.wanted_bytes(), disk)?;
-        self.writer.has_room();
+        if let WriterAt::Loop(writer) = &mut self.writer {
+            free_space::probe(writer.wanted_bytes(), disk)?;
+            writer.has_room();
+        }
         Ok(())
     }
 
-    /// Returns the time at which the next job is due; `None` if there is nothing to sync or a job
-    /// is running.
+    /// Returns the time at which the next sync job is due; `None` if there is nothing to sync or a
+    /// job is running.
     pub fn next_sync(&self) -> Option<Instant> {
-        let waiting = self.dirty && self.outstanding.is_none();
-        waiting.then(|| self.last_sync + self.settings.sync_period)
+        let waiting = self.dirty && self.syncs.outstanding.is_none() && !self.is_writing();
+        waiting.then(|| self.syncs.last + self.settings.sync_period)
     }
 
     /// Returns whether a job is due at the time `at`.
@@ -270,14 +339,14 @@ impl Store {
         at: Instant,
         disk: &mut dyn Disk,
     ) -> Result<Option<StoreJob>, Error> {
-        if !self.dirty || self.outstanding.is_some() {
+        if !self.dirty || self.syncs.outstanding.is_some() || self.is_writing() {
             return Ok(None);
         }
         self.flush(disk)?;
-        self.last_sync = at;
-        self.tickets += 1;
+        self.syncs.last = at;
+        self.syncs.tickets += 1;
         let job = self.job(disk)?;
-        self.outstanding = Some(Outstanding {
+        self.syncs.outstanding = Some(Outstanding {
             ticket: job.ticket,
             full: job.full.len(),
             files: job.files.clone(),
@@ -294,7 +363,7 @@ impl Store {
     /// Returns the error of the job. It is then unknown what is durable: the caller should stop; a
     /// later job tries everything again.
     pub fn synced(&mut self, done: StoreDone) -> Result<(), Error> {
-        let outstanding = self.outstanding.take().expect("one answer for each job");
+        let outstanding = self.syncs.outstanding.take().expect("one answer for each job");
         assert_eq!(outstanding.ticket, done.ticket, "the answer is that of the job under way");
         if let Err(error) = done.result {
             self.dirty = true;
@@ -316,7 +385,7 @@ impl Store {
     /// Returns an error of the disk. After an error, here or in the result of the job, it can be
     /// called again.
     pub fn close(&mut self, at: Instant, disk: &mut dyn Disk) -> Result<Option<StoreJob>, Error> {
-        assert!(self.outstanding.is_none(), "the last job's answer comes before the end");
+        assert!(self.syncs.outstanding.is_none(), "the last job's answer comes before the end");
         self.flush(disk)?;
         self.retire();
         self.sync_job(at, disk)
@@ -338,7 +407,10 @@ impl Store {
     /// Returns the counters of this run.
     pub fn totals(&self) -> Totals {
         let Totals { committed, log_lines, log_bytes, log_synced, syncs, .. } = self.totals;
-        let captures = self.writer.totals();
+        let captures = match &self.writer {
+            WriterAt::Loop(writer) => writer.totals(),
+            WriterAt::Job(totals) => *totals,
+        };
         Totals { committed, log_lines, log_bytes, log_synced, syncs, ..captures }
     }
 
@@ -347,12 +419,15 @@ impl Store {
         self.cut
     }
 
-    /// Writes the buffers of the current WARC file, its index and the crawl log to their files.
+    /// Writes the buffers of the current WARC file, its index and the crawl log to their files, in
+    /// this order. While a job is writing captures, nothing is written: the log must not name
+    /// records that still wait.
     fn flush(&mut self, disk: &mut dyn Disk) -> Result<(), Error> {
-        self.writer.flush(disk)?;
+        let WriterAt::Loop(writer) = &mut self.writer else { return Ok(()) };
+        writer.flush(disk)?;
         let kept_bytes = 2 * self.settings.buffer_bytes;
         // A file that a running job must sync has to keep its name until then.
-        let may_rotate = self.outstanding.is_none();
+        let may_rotate = self.syncs.outstanding.is_none();
         self.log.flush(may_rotate, disk, kept_bytes)?;
         Ok(())
     }
@@ -364,20 +439,27 @@ impl Store {
     }
 
     /// Ends the growing WARC file, and requests that the crawl log is rotated. The next capture
-    /// begins a new file. The ended one is closed when a checkpoint contains everything in it.
+    /// begins a new file. The ended one is closed when a checkpoint contains everything in it. If a
+    /// job is writing captures, that happens when it is done.
     ///
     /// # Errors
     /// Returns an error of the disk; then nothing is rotated.
     pub fn rotate(&mut self, disk: &mut dyn Disk) -> Result<(), Error> {
-        self.flush(disk)?;
-        self.retire();
+        if self.is_writing() {
+            self.must_retire = true;
+        } else {
+            self.flush(disk)?;
+            self.retire();
+            self.must_retire = false;
+        }
         self.rotate_log();
         Ok(())
     }
 
     fn flush_if_full(&mut self, disk: &mut dyn Disk) -> Result<(), Error> {
         let log_waits = self.log.pending().len() >= self.settings.buffer_bytes;
-        if log_waits || self.writer.is_flush_due() { self.flush(disk) } else { Ok(()) }
+        let WriterAt::Loop(writer) = &self.writer else { return Ok(()) };
+        if log_waits || writer.is_flush_due() { self.flush(disk) } else { Ok(()) }
     }
 
     fn job(&self, disk: &mut dyn Disk) -> Result<StoreJob, Error> {
@@ -385,7 +467,9 @@ impl Store {
         for full in &self.full {
             files.extend([full.warc_open(), full.index_open()]);
         }
-        if let Some(segment) = &self.writer.segment {
+        if let WriterAt::Loop(writer) = &self.writer
+            && let Some(segment) = &writer.segment
+        {
             files.extend([segment.warc.name().to_owned(), segment.index.name().to_owned()]);
         }
         files.extend(self.log.files().map(str::to_owned));
@@ -397,18 +481,20 @@ impl Store {
             }
         }
         let full = self.releasable().cloned().collect();
-        Ok(StoreJob { disk: disk.handle(), files: there, full, ticket: self.tickets })
+        Ok(StoreJob { disk: disk.handle(), files: there, full, ticket: self.syncs.tickets })
     }
 
     /// Marks the growing WARC file as full.
     fn retire(&mut self) {
-        self.writer.retire();
+        self.here().retire();
         self.take_full();
     }
 
     /// Takes over the files that the writer has filled.
     fn take_full(&mut self) {
-        self.writer.take_full(&mut self.full);
+        if let WriterAt::Loop(writer) = &mut self.writer {
+            writer.take_full(&mut self.full);
+        }
         self.dirty |= !self.full.is_empty();
     }
 }

@@ -8,7 +8,7 @@
 use super::cdxj;
 use super::job::OPEN;
 use super::segment::{full_of, name_of};
-use super::{Error, Store, Truncated};
+use super::{Error, Store, Truncated, WriterAt};
 use crate::ground::codec::{Put, Short, Take};
 use crate::ground::disk::Disk;
 use crate::ground::map::{Map, Set};
@@ -84,9 +84,11 @@ impl Position {
 }
 
 impl Store {
-    /// Returns the position after everything that was stored so far.
+    /// Returns the position after everything that was stored so far. No job may be writing
+    /// captures.
     pub fn position(&self) -> Position {
-        self.writer.position()
+        let WriterAt::Loop(writer) = &self.writer else { panic!("a job is writing") };
+        writer.position()
     }
 
     /// Calls `report` with the URL, the [`Kept`] and the status of each capture since a position.
@@ -101,7 +103,7 @@ impl Store {
     ) -> Result<(), Error> {
         let mut repeats = Vec::new();
         let mut wanted = Set::default();
-        for (serial, index) in self.indexes(disk)? {
+        for (serial, index) in indexes(&self.settings.prefix, disk)? {
             if serial < moment.serial {
                 continue;
             }
@@ -139,7 +141,7 @@ impl Store {
         disk: &mut dyn Disk,
     ) -> Result<Map<String, Place>, Error> {
         let mut firsts = Map::default();
-        for (_, index) in self.indexes(disk)? {
+        for (_, index) in indexes(&self.settings.prefix, disk)? {
             each_line(&index, disk, &mut |entry| {
                 if entry.mime != REPEAT && digests.contains(&*entry.digest) {
                     firsts.entry(entry.digest.to_string()).or_insert_with(|| Place::of(entry));
@@ -148,22 +150,22 @@ impl Store {
         }
         Ok(firsts)
     }
+}
 
-    /// Returns the names of the index files with their serial numbers, in that order, each once.
-    pub(super) fn indexes(&self, disk: &mut dyn Disk) -> Result<Vec<(u32, String)>, Error> {
-        let names = disk.list("index")?;
-        let ours = names.iter().filter_map(|name| name_of(name, &self.settings.prefix));
-        // A crash may have left both the sorted index and the unsorted file from which it was made.
-        let mut found: Vec<(u32, bool, String)> = ours
-            .map(|name| {
-                let open = if name.open { OPEN } else { "" };
-                (name.serial, name.open, format!("{}{open}", full_of(name.stem, true).index))
-            })
-            .collect();
-        found.sort_unstable();
-        found.dedup_by_key(|(serial, _, _)| *serial);
-        Ok(found.into_iter().map(|(serial, _, name)| (serial, name)).collect())
-    }
+/// Returns the names of the index files with their serial numbers, in that order, each once.
+pub(super) fn indexes(prefix: &str, disk: &mut dyn Disk) -> Result<Vec<(u32, String)>, Error> {
+    let names = disk.list("index")?;
+    let ours = names.iter().filter_map(|name| name_of(name, prefix));
+    // A crash may have left both the sorted index and the unsorted file from which it was made.
+    let mut found: Vec<(u32, bool, String)> = ours
+        .map(|name| {
+            let open = if name.open { OPEN } else { "" };
+            (name.serial, name.open, format!("{}{open}", full_of(name.stem, true).index))
+        })
+        .collect();
+    found.sort_unstable();
+    found.dedup_by_key(|(serial, _, _)| *serial);
+    Ok(found.into_iter().map(|(serial, _, name)| (serial, name)).collect())
 }
 
 pub(super) const REPEAT: &str = "warc/revisit";

@@ -12,8 +12,9 @@
 use super::capture::FIRST_URL_BYTES_MAX;
 use super::cdxj;
 use super::digest::{Digest, First};
-use super::replay::{REPEAT, each_line};
-use super::{Error, Store};
+use super::replay::{REPEAT, each_line, indexes};
+use super::settings::Error;
+use super::writer::Writer;
 use crate::ground::disk::Disk;
 use crate::ground::time::UnixTime;
 
@@ -21,14 +22,14 @@ use crate::ground::time::UnixTime;
 /// are read than too few.
 const LINE_BYTES: u64 = 400;
 
-impl Store {
+impl Writer {
     /// Loads the payloads that earlier runs stored last into the revisit index, oldest first.
     pub(super) fn load_revisit_index(&mut self, disk: &mut dyn Disk) -> Result<(), Error> {
         let wanted = self.settings.revisit_names_max as u64;
         if wanted == 0 {
             return Ok(());
         }
-        let mut indexes = self.indexes(disk)?;
+        let mut indexes = indexes(&self.settings.prefix, disk)?;
         let mut bytes = 0;
         let mut from = indexes.len();
         while from > 0 && bytes < wanted.saturating_mul(LINE_BYTES) {
@@ -41,7 +42,7 @@ impl Store {
                 if let Some((digest, first)) = self.stored(entry)
                     && digest != nothing
                 {
-                    self.writer.revisit_index.add(digest, &entry.url, first);
+                    self.revisit_index.add(digest, &entry.url, first);
                 }
             })?;
         }

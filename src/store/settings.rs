@@ -39,6 +39,9 @@ pub struct Settings {
     pub log_bytes_max: u64,
     /// The number of bytes that wait in memory before they are written, for each file.
     pub buffer_bytes: usize,
+    /// Whether captures are written by jobs ([`super::Store::write_job`]), so that a side thread
+    /// digests and compresses them.
+    pub has_thread: bool,
     /// The maximum time until stored captures are synced.
     pub sync_period: Duration,
     /// The number of bytes of WARC files, counted back from the last file, that are checked when a
@@ -75,6 +78,7 @@ impl Default for Settings {
             log: true,
             log_bytes_max: 1_000_000_000,
             buffer_bytes: 256 << 10,
+            has_thread: false,
             sync_period: Duration::from_secs(10),
             verify_bytes_max: 256 << 20,
             revisit_names_max: 100_000,

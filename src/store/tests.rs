@@ -4,6 +4,7 @@ mod faults;
 mod repair;
 mod replay;
 mod revisit_index;
+mod threads;
 
 use super::warc::{Ids, unpack};
 use super::*;
@@ -464,4 +465,10 @@ fn the_same_calls_give_the_same_bytes() {
     };
     assert_eq!(bytes(1), bytes(1));
     assert_ne!(bytes(1), bytes(2), "ids are drawn from the seed");
+}
+
+/// Returns the length of all WARC files, in bytes.
+fn warc_bytes(disk: &Memory) -> u64 {
+    let names = disk.names().into_iter().filter(|name| name.starts_with("warc/"));
+    names.map(|name| disk.bytes(&name).len() as u64).sum()
 }

@@ -26,15 +26,12 @@ use std::sync::Arc;
 /// Writes captures to the growing WARC file and its index.
 #[derive(Debug)]
 pub(super) struct Writer {
-    settings: Arc<Settings>,
+    pub(super) settings: Arc<Settings>,
     identity: Identity,
     ids: Ids,
     packer: Packer,
-    stamps: Stamps,
-    surt: Surt,
+    buffers: Buffers,
     pub(super) revisit_index: RevisitIndex,
-    /// The URL of the earlier record to which a `revisit` record refers; a buffer that is reused.
-    first_url: Vec<u8>,
     /// The WARC file that grows now, with its index; `None` before the first capture.
     pub(super) segment: Option<Segment>,
     /// Files that have become full, oldest first, until [`Writer::take_full`].
@@ -48,6 +45,15 @@ pub(super) struct Writer {
     wanted_bytes: usize,
 }
 
+/// What is kept from capture to capture only to be reused.
+#[derive(Debug, Default)]
+struct Buffers {
+    stamps: Stamps,
+    surt: Surt,
+    /// The URL of the earlier record to which a `revisit` record refers.
+    first_url: Vec<u8>,
+}
+
 impl Writer {
     /// Creates a writer whose first file has the number `serial`. Record ids are drawn from `seed`.
     pub(super) fn new(settings: Arc<Settings>, identity: Identity, seed: u64, serial: u32) -> Self {
@@ -55,10 +61,8 @@ impl Writer {
             identity,
             ids: Ids::new(seed),
             packer: Packer::new(settings.gzip_level, settings.gzip_bytes_max),
-            stamps: Stamps::default(),
-            surt: Surt::default(),
+            buffers: Buffers::default(),
             revisit_index: RevisitIndex::new(settings.revisit_names_max),
-            first_url: Vec::new(),
             segment: None,
             full: Vec::new(),
             serial,
@@ -158,12 +162,12 @@ impl Writer {
         if self.segment.is_some() {
             self.flush(disk)?;
         }
-        let digits = self.stamps.digits(capture.started);
+        let digits = self.buffers.stamps.digits(capture.started);
         let stem = segment::stem(&self.settings.prefix, digits, self.serial);
         let gzip = self.settings.gzip_level > 0;
         let info = self.ids.next();
         let mut segment = Segment::begin(&stem, gzip, info, disk)?;
-        let date = self.stamps.iso(capture.started);
+        let date = self.buffers.stamps.iso(capture.started);
         let block = self.identity.fields();
         let digest = self.settings.block_digests.then(|| self.settings.digest.of(&block));
         let packed = self.packer.pack(&mut segment.warc.pending, &block, |out| {
@@ -182,11 +186,11 @@ impl Writer {
 
     /// Finds the earlier record that contains the same payload; `None` if there is none.
     fn find_first(&mut self, capture: &Capture<'_>, digest: &Digest) -> Option<First> {
-        self.first_url.clear();
+        self.buffers.first_url.clear();
         if !capture.can_repeat() {
             return None;
         }
-        let first = self.revisit_index.find(digest, &mut self.first_url);
+        let first = self.revisit_index.find(digest, &mut self.buffers.first_url);
         first.filter(|first| first.chunked == capture.chunked)
     }
 
@@ -236,11 +240,11 @@ impl Writer {
         let start = segment.warc.len();
         let request_id = self.ids.next();
         let first_date = first.map(|first| first.date.civil().to_seconds());
-        let url = std::str::from_utf8(&self.first_url).expect("a URL was put in");
+        let url = std::str::from_utf8(&self.buffers.first_url).expect("a URL was put in");
         let known = first.zip(first_date.as_deref());
         let ready = Ready {
             capture,
-            date: self.stamps.iso(capture.started),
+            date: self.buffers.stamps.iso(capture.started),
             info: segment.info,
             id,
             digest,
@@ -274,7 +278,7 @@ impl Writer {
         let before = index.len();
         let line = cdxj::Capture {
             url: capture.url,
-            stamp: self.stamps.digits(capture.started),
+            stamp: self.buffers.stamps.digits(capture.started),
             mime: capture.mime,
             status: capture.status,
             digest: Some(&receipt.digest),
@@ -286,7 +290,7 @@ impl Writer {
             truncated: capture.truncated.map(Truncated::name),
             redirect: capture.redirect,
         };
-        line.push(&mut index.pending, &mut self.surt);
+        line.push(&mut index.pending, &mut self.buffers.surt);
         self.totals.index_bytes += index.len() - before;
     }
 }

@@ -91,6 +91,7 @@ impl Plan {
         // Added later, with its own draw: seeds that failed once stay the same.
         engine.state.free_min = Random(seed ^ 0x6672_6565).pick(&[0, 0, 0, 30_000]);
         let store = &mut engine.store;
+        store.has_thread &= !super::is_old(seed);
         store.sync_period = Duration::from_millis(draw.pick(&[50, 1_000, 10_000]));
         store.file_bytes_max = draw.pick(&[1 << 20, 1 << 30]);
         store.gzip_level = draw.pick(&[0, 1]);

@@ -32,6 +32,8 @@ robots_retry_wait = "1s"
 [retries]
 retry_wait = "1s"
 retry_wait_max = "1s"
+[store]
+sync_period = "100ms"
 [state]
 checkpoint_period = "1s"
 [disk]
@@ -82,12 +84,18 @@ fn killed_more_often() {
     kill_often(trials::asked("STED_KILL_N").unwrap_or(100));
 }
 
+/// Returns the settings of a crawl with so many threads that archive.
+fn manners(threads: u64) -> String {
+    MANNERS.replacen("[store]\n", &format!("[store]\nthreads = {threads}\n"), 1)
+}
+
 fn kill_often(kills: u64) {
     let mut draw = Random(kills);
     let (mut left, mut web) = (kills, 0);
     while left > 0 {
         web += 1;
-        let stand = Stand::new(&format!("{MANNERS}{WEB}seed = {web}\n"));
+        // Every other crawl archives on a thread of its own.
+        let stand = Stand::new(&format!("{}{WEB}seed = {web}\n", manners((web + 1) % 2)));
         let mut killed = 0;
         let run = loop {
             let crawl = stand.start();
@@ -229,13 +237,16 @@ fn a_full_disk_costs_time_only() {
         {grow}
         cp -a job kept"
     );
-    for (policy, script, codes) in [("stop", stops, "3\n0\n"), ("wait", waits, "0\n")] {
-        let manners = format!("{MANNERS}full = \"{policy}\"\n");
+    let (stops, waits) = (&*stops, &*waits);
+    let scripts = [("stop", 0, stops), ("wait", 0, waits), ("stop", 1, stops), ("wait", 1, waits)];
+    for (policy, threads, script) in scripts {
+        let codes = if policy == "stop" { "3\n0\n" } else { "0\n" };
+        let manners = format!("{}full = \"{policy}\"\n", manners(threads));
         let stand = Stand::new(&format!("{manners}{WEB}"));
         fs::create_dir(stand.job()).expect("created");
         let mut words = runner.split(' ');
         let mut shell = Command::new(words.next().expect("a program"));
-        shell.args(words).args(["sh", "-c", &script, env!("CARGO_BIN_EXE_sted")]);
+        shell.args(words).args(["sh", "-c", script, env!("CARGO_BIN_EXE_sted")]);
         shell.current_dir(stand.folder.path()).stderr(Stdio::null());
         shell.status().expect("it ran a moment ago");
         let read = |name: &str| fs::read_to_string(stand.path(name)).expect("it was written");

@@ -18,6 +18,8 @@ const LAB: &str = r#"
 delay = "5ms"
 crawl_delay_max = "60ms"
 delay_max = "60ms"
+[store]
+sync_period = "100ms"
 [lab]
 directory = "lab"
 manifest = false

@@ -84,6 +84,8 @@ fn configuration(scale: &Scale) -> String {
 {politeness}[retries]
 server_failures_max = 1
 retry_wait = "1s"
+[store]
+sync_period = "100ms"
 [state]
 checkpoint_period = "5s"
 [disk]

@@ -45,8 +45,7 @@ impl Stand {
             "{manners}\n[identity]\ncontact = \"crawler@sted.dev\"\n\
              [scope]\nspan = \"host\"\ndomains = [\"test\"]\n\
              [names]\nservers = [{}]\n[tls]\nroots_file = {}\n\
-             [connections]\naddresses_allowed = [\"127.0.0.0/8\"]\n\
-             [store]\nsync_period = \"100ms\"\n",
+             [connections]\naddresses_allowed = [\"127.0.0.0/8\"]\n",
             ready["dns"], ready["ca"]
         );
         let seeds = format!("[job]\nseeds = {}\n", ready["seeds"]);

@@ -1,12 +1,14 @@
 //! The archive: fetches are recorded here, and replies are read back when a crawl resumes.
 //!
-//! This part of the engine owns the WARC files with their index, the crawl log, and the replies
-//! that are still to be read back.
+//! This part of the engine owns the WARC files with their index, the crawl log, the replies that
+//! jobs are archiving, and those that are still to be read back.
 //!
-//! Laws: at most one job of the archive is in progress; the last one closes its files. A capture
+//! Laws: at most one job that syncs the archive is in progress; the last one closes its files. At
+//! most one job that writes to it is in progress, none while the engine writes. A capture
 //! that is durable is not fetched again after a restart.
 //! Cost: the compression of each record; appends are plain calls, syncs are jobs.
 
+mod filing;
 mod record;
 mod replay;
 mod reread;
@@ -19,11 +21,13 @@ use crate::ground::disk::Disk;
 use crate::ground::stats::Stage;
 use crate::ground::time::{Instant, Now, UnixTime};
 use crate::store::{Position, Store, Totals};
-pub(super) use record::{LogFacts, Unsent, cut_as, units_max};
+pub(super) use filing::{Filed, FiledPage, Filing};
+pub(super) use record::{LogFacts, Recorded, Unsent, cut_as, units_max};
 use replay::Replays;
 pub(super) use verify::verify;
 
-/// The archive with the crawl log, and the replies in it that are to be read back.
+/// The archive with the crawl log, the replies that jobs are archiving, and the replies in it that
+/// are to be read back.
 #[derive(Debug)]
 pub(super) struct Archive {
     store: Store,
@@ -34,6 +38,7 @@ pub(super) struct Archive {
     /// The request of the record that is being written; kept to reuse its memory.
     request: Vec<u8>,
     replays: Replays,
+    filing: Filing,
 }
 
 impl Archive {
@@ -56,7 +61,8 @@ impl Archive {
         let replays = Replays::default();
         let request = Vec::new();
         let new_settings = Some(now.unix);
-        Ok(Self { store, is_syncing: false, new_settings, request, replays })
+        let filing = Filing::default();
+        Ok(Self { store, is_syncing: false, new_settings, request, replays, filing })
     }
 
     /// Makes the next line of the crawl log have the politeness settings, which apply since `from`.
@@ -77,6 +83,11 @@ impl Archive {
     /// Returns whether a job of the store is in progress.
     pub(super) fn is_syncing(&self) -> bool {
         self.is_syncing
+    }
+
+    /// Returns the replies that are being archived by jobs.
+    pub(super) fn filing(&self) -> &Filing {
+        &self.filing
     }
 
     /// Returns the replies to be read back.

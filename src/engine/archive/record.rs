@@ -19,7 +19,7 @@ use crate::ground::time::UnixTime;
 use crate::http::response::{Framing, Head};
 use crate::robots::Rules;
 use crate::store::log::{FORMAT, Line, Politeness, RULES_BYTES_MAX, SitePoliteness};
-use crate::store::{self, Capture, Receipt, Tls, Truncated};
+use crate::store::{self, Capture, OwnCapture, Receipt, Tls, Truncated};
 use crate::url::UrlRef;
 use crate::url::site::Matcher;
 use smallvec::SmallVec;
@@ -34,12 +34,16 @@ const GZIP_WEIGHT: usize = 6;
 /// replies cost little else.
 const RECORD_UNITS: usize = 16 << 10;
 
+/// The cost of preparing the record of a reply that a job is to write, in units of work (see
+/// `ledger`).
+const FILING_UNITS: usize = 2 << 10;
+
 /// What the crawl log needs of a fetch after its reply is freed. The line of a page is written only
 /// when its links have been found.
 #[derive(Debug)]
 pub(in crate::engine) struct LogFacts {
     pub(in crate::engine) outcome: Outcome,
-    server: ServerId,
+    pub(super) server: ServerId,
     /// The number of the connection and its address; `None` if the reply was read back from the
     /// archive.
     conn: Option<(u64, IpAddr)>,
@@ -52,7 +56,7 @@ pub(in crate::engine) struct LogFacts {
     is_odd: bool,
     /// The wait that the reply asks for in a Retry-After field.
     retry_after: Option<Duration>,
-    receipt: Option<Receipt>,
+    pub(super) receipt: Option<Receipt>,
     /// The quality of the page itself, if it is known.
     pub(in crate::engine) score: Option<Quality>,
 }
@@ -76,6 +80,16 @@ pub(in crate::engine) struct Unsent {
     pub(in crate::engine) robots: Option<u32>,
     /// The address to which no connection could be established.
     pub(in crate::engine) address: Option<IpAddr>,
+}
+
+/// What has become of the record of a fetch.
+pub(in crate::engine) enum Recorded {
+    /// It is written, or the fetch has none.
+    Done(LogFacts),
+    /// A job is to write it: see [`Engine::file_reply`].
+    Later(LogFacts, Box<OwnCapture>),
+    /// The disk is full: nothing is written, and the fetch must count as not done.
+    Failed,
 }
 
 /// A fetch that is to be recorded in the archive.
@@ -150,16 +164,42 @@ impl<'a> Attempt<'a> {
 }
 
 impl Engine {
-    /// Archives a fetch if `is_last` says that no other try follows. The fetch's line in the crawl
-    /// log is written later. Returns `None` if the disk is full: then nothing is written, and the
-    /// fetch must count as not done.
-    pub(in crate::engine) fn record(
-        &mut self,
-        slot: u32,
-        fetched: &FinishedFetch<'_>,
-        is_last: bool,
-    ) -> Option<LogFacts> {
+    /// Archives a fetch, or prepares its record if a job is to write it. The fetch's line in the
+    /// crawl log is written later.
+    pub(in crate::engine) fn record(&mut self, slot: u32, fetched: &FinishedFetch<'_>) -> Recorded {
         let stage = self.turn.enter(Stage::Store, 0);
+        let mut facts = self.facts_of(slot, fetched);
+        let conn = self.wire.conn(slot);
+        let &FinishedFetch { ref fetch, head, ref reply, outcome, .. } = fetched;
+        let attempt = Attempt { fetch, reply, head, outcome };
+        if self.settings.keeps_archive() && attempt.is_kept() {
+            let authority = self.backlog.origin(conn.server).authority();
+            self.archive.request.clear();
+            let (target, cookies) = (&fetch.item.target, fetch.cookies.as_deref());
+            let request = self.wire.requests().recorded_of(&fetch.url);
+            request.write_get(&mut self.archive.request, target, authority, cookies);
+            let capture = attempt.capture(conn, &self.archive.request);
+            if self.settings.store.has_thread && self.archive.store.wants(&capture) {
+                let capture = Box::new(capture.detach());
+                self.turn.charge(Work::Archived, FILING_UNITS);
+                self.turn.back(stage);
+                return Recorded::Later(facts, capture);
+            }
+            let kept = self.archive.store.keep(&capture, self.storage.disk());
+            let units = RECORD_UNITS + weight(&self.settings) * reply.raw.len();
+            self.turn.charge(Work::Archived, units);
+            let Some(receipt) = self.checked(kept) else {
+                self.turn.back(stage);
+                return Recorded::Failed;
+            };
+            facts.receipt = receipt;
+        }
+        self.turn.back(stage);
+        Recorded::Done(facts)
+    }
+
+    /// Returns what the crawl log needs of a fetch that is not archived.
+    pub(in crate::engine) fn facts_of(&self, slot: u32, fetched: &FinishedFetch<'_>) -> LogFacts {
         let conn = self.wire.conn(slot);
         let &FinishedFetch { ref fetch, head, ref reply, outcome, ended } = fetched;
         let attempt = Attempt { fetch, reply, head, outcome };
@@ -167,24 +207,7 @@ impl Engine {
         let connection = (conn.number, conn.peer.address.ip());
         let mut facts = attempt.log_facts(conn.server, Some(connection), took);
         facts.retry_after = self.retry_after(fetched);
-        if is_last && self.settings.keeps_archive() && attempt.is_kept() {
-            let authority = self.backlog.origin(conn.server).authority();
-            self.archive.request.clear();
-            let (target, cookies) = (&fetch.item.target, fetch.cookies.as_deref());
-            let request = self.wire.requests().recorded_of(&fetch.url);
-            request.write_get(&mut self.archive.request, target, authority, cookies);
-            let capture = attempt.capture(conn, &self.archive.request);
-            let kept = self.archive.store.keep(&capture, self.storage.disk());
-            let units = RECORD_UNITS + weight(&self.settings) * reply.raw.len();
-            self.turn.charge(Work::Archived, units);
-            let Some(receipt) = self.checked(kept) else {
-                self.turn.back(stage);
-                return None;
-            };
-            facts.receipt = receipt;
-        }
-        self.turn.back(stage);
-        Some(facts)
+        facts
     }
 
     /// Writes the crawl-log line of a fetch, which is the last step of its processing. If the fetch

@@ -211,10 +211,11 @@ impl Engine {
     pub(super) fn is_draining(&self) -> bool {
         self.checkpoints.as_ref().is_some_and(Checkpoints::is_wanted)
             && self.admission.seen().is_quiet()
-            && self.has_replies()
+            && (self.has_replies() || !self.archive.filing().is_empty())
     }
 
-    /// Returns whether replies wait for their lines in the crawl log.
+    /// Returns whether replies wait to be processed, for which only this turn's budget may be
+    /// missing.
     pub(super) fn has_replies(&self) -> bool {
         !self.pages.is_empty() || !self.robots.is_idle()
     }
@@ -225,7 +226,11 @@ impl Engine {
             return;
         }
         match self.checkpoints.as_ref().map(|own| &own.stage) {
-            Some(Stage::Wanted) if !self.has_replies() && self.admission.seen().is_quiet() => {
+            Some(Stage::Wanted)
+                if !self.has_replies()
+                    && self.archive.filing().is_empty()
+                    && self.admission.seen().is_quiet() =>
+            {
                 self.begin_checkpoint();
             }
             Some(Stage::Writing(_)) => self.write_checkpoint(),
@@ -358,6 +363,7 @@ impl Engine {
         let claimed = self.archive.replays().claimed();
         let claimed = claimed.filter(|it| !matches!(it.item.purpose, Purpose::Hop(_)));
         flights.extend(claimed.map(|it| (it.server, it.item.clone())));
+        flights.extend(self.archive.filing().unfiled().iter().cloned());
         flights
     }
 

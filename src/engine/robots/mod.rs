@@ -16,6 +16,7 @@ pub(super) mod state;
 mod work;
 
 use super::Engine;
+use super::archive::{Filed, Recorded};
 use super::backlog::{Item, Purpose, Queued, ROBOTS_TXT};
 use super::ledger::Work;
 use super::outcome::Outcome;
@@ -28,7 +29,8 @@ use crate::http::response::Framing;
 use crate::robots::{Meaning, Rules};
 use crate::url::{Batch, UrlRef, canon::Joiner};
 pub(super) use cache::{FOLDER, RobotsCache};
-use reading::{Reading, RobotsReply, Step};
+pub(super) use reading::RobotsReply;
+use reading::{Reading, Step};
 use state::{REDIRECTED_MAX, Robots, RobotsStatus};
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -150,8 +152,10 @@ impl Engine {
 
     /// Completes the fetch of a robots.txt for the server `of`: archives it, then reads it.
     pub(super) fn robots_complete(&mut self, slot: u32, fetched: FinishedFetch<'_>, of: ServerId) {
-        let Some(facts) = self.record(slot, &fetched, true) else {
-            return self.robots_unrecorded(slot, fetched, of);
+        let (facts, capture) = match self.record(slot, &fetched) {
+            Recorded::Done(facts) => (facts, None),
+            Recorded::Later(facts, capture) => (facts, Some(capture)),
+            Recorded::Failed => return self.robots_unrecorded(slot, fetched, of),
         };
         let conn = self.wire.conn(slot);
         let server = conn.server;
@@ -178,7 +182,11 @@ impl Engine {
             outcome: fetched.outcome,
             step: Step::Begin,
         };
-        self.take_robots_reply(Box::new(answer));
+        let answer = Box::new(answer);
+        let Some(capture) = capture else { return self.take_robots_reply(answer) };
+        self.make_wait(&answer);
+        let conn = self.wire.conns().id(slot);
+        self.file_reply(*capture, Filed::Robots(answer, conn));
     }
 
     /// Applies what a reply says to the servers whose robots.txt it is.
@@ -269,7 +277,7 @@ impl Engine {
             if self.backlog.server(of).state() != ServerState::Busy {
                 self.retire_if_due(of);
             }
-        } else if waits {
+        } else if waits && self.backlog.server(of).state() != ServerState::Busy {
             let due = self.sites.get(of).due();
             self.backlog.rouse(of, due, self.turn.at());
         }
@@ -321,7 +329,7 @@ impl Engine {
             site.robots_tries = 0;
             self.set_robots(of, Robots::Unreachable(now + settings.ttl));
         }
-        if waits {
+        if waits && self.backlog.server(of).state() != ServerState::Busy {
             self.backlog.rouse(of, until, now);
         }
         again.then_some(until)

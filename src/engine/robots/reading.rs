@@ -22,26 +22,26 @@ use std::borrow::Cow;
 
 /// An archived reply to a request for robots.txt that is being read.
 #[derive(Debug)]
-pub(super) struct RobotsReply {
-    pub(super) fetch: Fetch,
-    pub(super) facts: LogFacts,
+pub(in crate::engine) struct RobotsReply {
+    pub(in crate::engine) fetch: Fetch,
+    pub(in crate::engine) facts: LogFacts,
     /// The parsed head of the reply, if it was received in full.
-    pub(super) head: Option<Head>,
-    pub(super) reply: Reply,
-    pub(super) outcome: Outcome,
+    pub(in crate::engine) head: Option<Head>,
+    pub(in crate::engine) reply: Reply,
+    pub(in crate::engine) outcome: Outcome,
     /// The server whose robots.txt is wanted.
-    pub(super) of: ServerId,
+    pub(in crate::engine) of: ServerId,
     /// The number of redirects that led from that server's robots.txt to this reply.
-    pub(super) hops: u8,
+    pub(in crate::engine) hops: u8,
     /// The server that sent the reply.
-    pub(super) server: ServerId,
+    pub(in crate::engine) server: ServerId,
     /// The server that sent the reply, if the reply is its own robots.txt, requested on behalf of
     /// another server (`of`); else `None`.
-    pub(super) other: Option<ServerId>,
+    pub(in crate::engine) other: Option<ServerId>,
     /// Bytes that followed the reply, which no request asked for.
-    pub(super) surplus: Box<[u8]>,
+    pub(in crate::engine) surplus: Box<[u8]>,
     /// The number of announced bytes that did not arrive.
-    pub(super) missing_bytes: u64,
+    pub(in crate::engine) missing_bytes: u64,
     pub(super) step: Step,
 }
 

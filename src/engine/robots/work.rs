@@ -31,17 +31,22 @@ const SERVER_UNITS: usize = 500;
 
 impl Engine {
     /// Takes a reply that is archived, and reads it at once if the budget allows.
-    pub(super) fn take_robots_reply(&mut self, mut answer: Box<RobotsReply>) {
+    pub(in crate::engine) fn take_robots_reply(&mut self, mut answer: Box<RobotsReply>) {
         if self.robots.tasks.is_empty()
             && let Some(reading) = self.read_robots_reply(&mut answer)
         {
             return self.apply_robots(*answer, reading);
         }
+        self.make_wait(&answer);
+        self.robots.tasks.push_back(Task::Read(answer));
+    }
+
+    /// Makes the servers that a reply is for wait until it is read.
+    pub(super) fn make_wait(&mut self, answer: &RobotsReply) {
         let until = self.turn.at() + REDIRECTED_MAX;
         for id in [Some(answer.of), answer.other].into_iter().flatten() {
             self.set_robots(id, Robots::Redirected(until));
         }
-        self.robots.tasks.push_back(Task::Read(answer));
     }
 
     /// Ends the waits of the followers of a server (those whose robots.txt redirects to its own),

@@ -54,6 +54,14 @@ impl Engine {
         self.visits.deferred.visits.push_back(Visit::Fill(self.wire.conns().id(slot)));
     }
 
+    /// Continues the visit of a connection in this turn, if the connection still exists and has no
+    /// request in flight.
+    pub(in crate::engine) fn fill_if_idle(&mut self, conn: ConnId) {
+        if self.wire.is_idle(conn) {
+            self.visits.deferred.visits.push_back(Visit::Fill(conn));
+        }
+    }
+
     /// Resumes deferred visits and begins new ones, in alternation, as long as servers are ready,
     /// slots are free, and budget is left.
     pub(in crate::engine) fn begin_visits(&mut self) {

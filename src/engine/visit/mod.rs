@@ -279,6 +279,7 @@ impl Engine {
                 self.set_robots(id, Robots::Asked);
                 Next::Item(robots_item(id), None)
             }
+            RobotsStatus::Pending if self.archive.filing().has_robots_from(id) => Next::Archived,
             RobotsStatus::Pending => Next::Nothing,
             RobotsStatus::Known => {
                 let Head::Examined(line) = self.drop_disallowed(id) else { return Next::Later };
@@ -525,6 +526,8 @@ pub(super) enum Next {
     Nothing,
     /// The next URL is not known yet: the visit's share of the budget is spent.
     Later,
+    /// It is known when the archive has the robots.txt that the server has sent.
+    Archived,
 }
 
 /// What is known of the URL at the head of a queue.

@@ -209,7 +209,7 @@ impl Engine {
         if let Some(fetch) = fetches.find(|fetch| is_it(&fetch.url)) {
             return Place::Fetching { sent_us: fetch.sent.unix.as_micros() };
         }
-        if self.pages.urls().any(is_it) {
+        if self.pages.urls().chain(self.archive.filing().urls()).any(is_it) {
             return Place::Processing;
         }
         if self.archive.replays().has(question.key) {

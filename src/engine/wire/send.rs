@@ -89,7 +89,7 @@ impl Engine {
         let stage = self.turn.enter(Stage::Http, 0);
         let before = self.wire.conn(slot).outbox.pending().len();
         let later = self.is_ahead(slot);
-        let mut deferred = false;
+        let (mut deferred, mut held) = (false, false);
         while !later && self.may_send(slot) && !self.is_outbid(slot) {
             let id = self.wire.conn(slot).server;
             match self.next_item(id) {
@@ -102,6 +102,10 @@ impl Engine {
                     deferred = true;
                     break;
                 }
+                Next::Archived => {
+                    held = true;
+                    break;
+                }
             }
         }
         let conn = self.wire.conn(slot);
@@ -112,7 +116,7 @@ impl Engine {
         self.wire.conns.arm(slot);
         if idle && deferred {
             self.fill_later(slot);
-        } else if idle {
+        } else if idle && !held {
             self.end_visit(slot);
         }
         self.turn.back(stage);

@@ -95,7 +95,7 @@ fn a_large_response_is_kept_whole_or_not_at_all() {
                     halves += usize::from(disk.used() > before + 100_000);
                 }
             }
-            let segment = store.writer.segment.as_ref().expect("a file");
+            let segment = store.here().segment.as_ref().expect("a file");
             assert!(segment.warc.pending.capacity() < 250_000, "pieces wait, not the whole");
             lines_follow_records(&disk);
         }
@@ -324,12 +324,6 @@ fn files_that_are_there_are_not_written_over() {
     assert_eq!(&*receipt.file, "sted-20261120093849-00001.warc", "numbering goes on");
     finish(&mut store, &mut disk).expect("room");
     assert_eq!(disk.bytes("warc/notes.txt"), b"mine");
-}
-
-/// Returns the length of all WARC files, in bytes.
-fn warc_bytes(disk: &Memory) -> u64 {
-    let names = disk.names().into_iter().filter(|name| name.starts_with("warc/"));
-    names.map(|name| disk.bytes(&name).len() as u64).sum()
 }
 
 /// Law: at any time, every line of an index on disk leads to data in a file on disk.

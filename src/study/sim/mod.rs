@@ -339,7 +339,11 @@ impl World {
         let free = self.core.free().max(last);
         let deadline = engine.deadline().map_or(Instant::FAR, |at| self.process.in_world(at));
         loop {
-            let due = self.inbox.front().map_or(deadline, |(at, _)| *at);
+            // What can be read wakes no loop that must not read it yet.
+            let sleeps = engine.waits_for_archive();
+            let wakes = |event: &Event| !sleeps || !matches!(event, Event::Arrives(_));
+            let mut due = self.inbox.iter().filter(|(_, event)| wakes(event));
+            let due = due.next().map_or(deadline, |(at, _)| *at);
             let turn = due.max(free);
             match self.scene.agenda.take(turn.min(until)) {
                 Some((at, event)) if event.is_for_crawler() => self.inbox.push_back((at, event)),
