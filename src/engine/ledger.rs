@@ -6,9 +6,10 @@
 //!
 //! A turn has four budgets of equal size, so that no kind of work can starve the others: *intake*
 //! pays for bytes that come off sockets and go to the archive; *pages* pays for decoding, scanning
-//! and joining the links of pages; *queues* pays for what happens to URLs: admitting and dropping
-//! them, matching them with robots.txt rules, reading their replies back from the archive when a
-//! crawl resumes, and counting what servers wait for; *names* pays for DNS look-ups.
+//! and joining the links of pages, and for taking up replies that a job has archived; *queues* pays
+//! for what happens to URLs: admitting and dropping them, matching them with robots.txt rules,
+//! reading their replies back from the archive when a crawl resumes, and counting what servers wait
+//! for; *names* pays for DNS look-ups.
 //!
 //! Law: a turn never takes more than [`Ledger::units_max`] from a budget, which is the budget plus
 //! one step that began when little of it was left. A step costs at most [`STEP_UNITS`]. Archiving a
@@ -107,7 +108,7 @@ impl Work {
 pub enum Budget {
     /// Bytes that come off sockets and go to the archive.
     Intake,
-    /// Decoding, scanning and joining the links of pages.
+    /// Taking up archived replies; decoding, scanning and joining the links of pages.
     Pages,
     /// What happens to URLs: admitting, dropping, matching with rules, reading replies back.
     Queues,

@@ -440,9 +440,10 @@ impl Engine {
     /// Does the work that the inputs of this turn have left: robots.txt files, pages, chains, jobs,
     /// new visits, DNS look-ups, and the end of the crawl.
     fn pump(&mut self) {
-        self.work_filing();
         self.work_robots();
         self.work_pages();
+        // It draws on the budget of pages, which is to be whole for the first of them.
+        self.work_filing();
         self.work_chains();
         let stage = self.turn.enter(Stage::State, 0);
         self.work_disk_jobs();

@@ -182,11 +182,13 @@ requests_per_connection = ["1 for 1"]
 /// that has that budget, however many pages came before it.
 #[test]
 fn coded_pages_are_decoded_in_one_call() {
-    let crawl = Crawl::of(CODED);
-    assert_eq!(crawl.run.code, Some(0), "{}", crawl.run.err);
-    let summary = crawl.summary();
-    assert_eq!(summary["counts"]["pages"], 400);
-    assert_eq!(summary["loop"]["cpu"]["stages"]["decode"]["calls"], 400);
+    for threads in [0, 1] {
+        let crawl = Crawl::of(&format!("[store]\nthreads = {threads}\n{CODED}"));
+        assert_eq!(crawl.run.code, Some(0), "{}", crawl.run.err);
+        let summary = crawl.summary();
+        assert_eq!(summary["counts"]["pages"], 400);
+        assert_eq!(summary["loop"]["cpu"]["stages"]["decode"]["calls"], 400);
+    }
 }
 
 /// A server has one connection at a time and gets the promised rests, robots.txt included, by the
