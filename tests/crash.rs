@@ -80,6 +80,7 @@ const ORDERS_REGRESSIONS: &[(u64, &str)] = &[
          lost",
     ),
 ];
+
 /// Returns whether the seed failed once.
 fn is_old(seed: u64) -> bool {
     REGRESSIONS.iter().chain(ORDERS_REGRESSIONS).any(|(old, _)| *old == seed)

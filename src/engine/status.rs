@@ -146,7 +146,7 @@ impl Engine {
             failed_per_s: rate(now.failed, sample.failed),
             requests: self.counts.requests,
             received_bytes: self.counts.received_bytes,
-            urls_waiting: self.backlog.urls() as u64,
+            urls_waiting: (self.backlog.urls() + self.archive.filing().unfiled().len()) as u64,
             scores_waiting: self.pages.scoring().waiting() as u64,
             servers_known: self.backlog.servers() as u64,
             connections,

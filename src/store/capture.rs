@@ -158,10 +158,6 @@ impl Capture<'_> {
     /// Returns a copy that owns its bytes, except those of the response and its payload: the caller
     /// moves them in.
     pub fn detach(&self) -> OwnCapture {
-        let Capture { ip, started, head_bytes, status, chunked, coded, truncated, .. } = *self;
-        let Capture { tls, robots, .. } = *self;
-        let (url, request, response, payload): (_, &[u8], &[u8], &[u8]) = ("", &[], &[], &[]);
-        let (mime, redirect) = ("", None);
         OwnCapture {
             url: self.url.into(),
             request: self.request.into(),
@@ -170,21 +166,21 @@ impl Capture<'_> {
             response: Vec::new(),
             unframed: None,
             rest: Capture {
-                url,
-                ip,
-                started,
-                request,
-                response,
-                head_bytes,
-                payload,
-                status,
-                mime,
-                chunked,
-                coded,
-                truncated,
-                tls,
-                redirect,
-                robots,
+                url: "",
+                ip: self.ip,
+                started: self.started,
+                request: &[],
+                response: &[],
+                head_bytes: self.head_bytes,
+                payload: &[],
+                status: self.status,
+                mime: "",
+                chunked: self.chunked,
+                coded: self.coded,
+                truncated: self.truncated,
+                tls: self.tls,
+                redirect: None,
+                robots: self.robots,
             },
         }
     }

@@ -261,12 +261,9 @@ impl Store {
         matches!(self.writer, WriterAt::Job(_))
     }
 
-    /// Processes the result of a job that [`Store::write_job`] returned, and returns what it has
-    /// written.
-    ///
-    /// # Errors
-    /// Returns an error of the disk at writing what has waited for the job; it still waits. The
-    /// job's own error is in what it has written.
+    /// Processes the result of a job that [`Store::write_job`] returned. Returns what it has
+    /// written, with its own error, and the error of the disk, if there was one, at writing what
+    /// has waited for the job, which then still waits.
     pub fn wrote(&mut self, done: WriteDone, disk: &mut dyn Disk) -> (Written, Result<(), Error>) {
         assert!(self.is_writing(), "one result for each job");
         self.writer = WriterAt::Loop(done.writer);

@@ -32,7 +32,8 @@ pub struct Written {
     pub captures: Vec<OwnCapture>,
     /// The receipts of those that were stored, which are the first ones.
     pub receipts: Vec<Receipt>,
-    /// Why the next one could not be stored; `Ok` if all were.
+    /// Why the next one could not be stored, or why all of them still wait in memory; `Ok` if
+    /// neither is so.
     pub result: Result<(), Error>,
 }
 

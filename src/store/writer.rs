@@ -2,7 +2,7 @@
 //!
 //! The writer has everything that the records of a capture depend on: ids, the compressor, the
 //! index of payloads for `revisit` records, the buffers of both files. So it can be moved to a side
-//! thread as a whole, and write there what it would have written here (see `job`).
+//! thread as a whole, and write there what it would have written here (see `write_job`).
 //!
 //! Laws: the same captures in the same order give the same bytes, wherever they are written. On an
 //! error a capture is not stored, and leaves no trace.

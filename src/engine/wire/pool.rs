@@ -13,29 +13,20 @@ pub(in crate::engine) struct Pool {
     buffer_bytes: usize,
     buffers: Vec<Box<[u8]>>,
     bodies: Vec<Vec<u8>>,
-    /// The sum of the capacities of `bodies`, in bytes.
-    bodies_bytes: usize,
     held: usize,
     held_max: usize,
 }
 
 /// The maximum number of spare buffers that the pool keeps.
 const BUFFERS_SPARE: usize = 16;
-/// The maximum capacity of all spare bodies that the pool keeps, in bytes.
-const BODIES_SPARE_BYTES: usize = 4 << 20;
+/// The maximum number of spare bodies that the pool keeps.
+const BODIES_SPARE: usize = 64;
 /// The maximum capacity of a body that is kept as a spare, in bytes.
 const BODY_SPARE_BYTES: usize = 64 << 10;
 
 impl Pool {
     pub(in crate::engine) fn new(buffer_bytes: usize, held_max: usize) -> Self {
-        Self {
-            buffer_bytes,
-            buffers: Vec::new(),
-            bodies: Vec::new(),
-            bodies_bytes: 0,
-            held: 0,
-            held_max,
-        }
+        Self { buffer_bytes, buffers: Vec::new(), bodies: Vec::new(), held: 0, held_max }
     }
 
     pub(in crate::engine) fn buffer(&mut self) -> Box<[u8]> {
@@ -52,16 +43,11 @@ impl Pool {
     }
 
     pub(in crate::engine) fn body(&mut self) -> Vec<u8> {
-        let body = self.bodies.pop().unwrap_or_default();
-        self.bodies_bytes -= body.capacity();
-        body
+        self.bodies.pop().unwrap_or_default()
     }
 
     pub(in crate::engine) fn give_body(&mut self, mut body: Vec<u8>) {
-        let bytes = body.capacity();
-        let fits = self.bodies_bytes + bytes <= BODIES_SPARE_BYTES;
-        if fits && (1..=BODY_SPARE_BYTES).contains(&bytes) {
-            self.bodies_bytes += bytes;
+        if self.bodies.len() < BODIES_SPARE && (1..=BODY_SPARE_BYTES).contains(&body.capacity()) {
             body.clear();
             self.bodies.push(body);
         }
