@@ -64,10 +64,6 @@ impl Whole {
     /// Decodes `body` as planned, and appends the text to `out`. Returns its length; `None` if that
     /// failed, and then `out` is unchanged.
     pub(super) fn decode(&mut self, plan: Plan, body: &[u8], out: &mut Vec<u8>) -> Option<usize> {
-        // The library would end after the first member, and not say so.
-        if plan.coding == Coding::Gzip && memmem::find(&body[1..], &MEMBER).is_some() {
-            return None;
-        }
         let start = out.len();
         out.resize(start + plan.room, 0);
         let text = &mut out[start..];
@@ -75,8 +71,18 @@ impl Whole {
             Coding::Gzip => self.0.gzip_decompress(body, text),
             _ => self.0.zlib_decompress(body, text),
         };
-        let written = result.ok();
+        let is_all = |written: &usize| plan.coding != Coding::Gzip || !has_second(body, *written);
+        let written = result.ok().filter(is_all);
         out.truncate(start + written.unwrap_or(0));
         written
     }
+}
+
+/// Returns whether a gzip body, of which the first member was decoded to `written` bytes, has more
+/// members. The library would end after the first, and not say so. The bytes that begin a member
+/// may be anywhere in the data; but only behind the end of a member are they preceded by the length
+/// of its text.
+fn has_second(body: &[u8], written: usize) -> bool {
+    let len = (written as u32).to_le_bytes();
+    memmem::find_iter(body, &MEMBER).any(|at| body[..at].ends_with(&len))
 }
