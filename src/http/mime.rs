@@ -120,6 +120,10 @@ impl<'a> Iterator for Members<'a> {
 
     fn next(&mut self) -> Option<&'a [u8]> {
         let rest = self.rest?;
+        if memchr::memchr(b',', rest).is_none() {
+            self.rest = None;
+            return Some(trim(rest));
+        }
         let (mut quoted, mut escaped) = (false, false);
         let comma = rest.iter().position(|byte| {
             let is_end = *byte == b',' && !quoted;

@@ -96,9 +96,9 @@ impl Shape {
                 | match target[at] {
                     b'?' => Self::QUERY,
                     // The characters that a path may contain unescaped (RFC 3986, sections 2.2 and
-                    // 3.3), except the `;` before parameters.
-                    b'~' | b'!' | b'$' | b'&' | b'\'' | b'(' | b')' | b'*' | b'+' | b',' | b'='
-                    | b':' | b'@' => 0,
+                    // 3.3), except the `;` before parameters and the `(` of ASP.NET's session ids.
+                    b'~' | b'!' | b'$' | b'&' | b'\'' | b')' | b'*' | b'+' | b',' | b'=' | b':'
+                    | b'@' => 0,
                     _ => Self::SPECIAL,
                 }
         });
@@ -284,7 +284,7 @@ mod tests {
             for most in [0, slashes.saturating_sub(1), slashes, BYTES_MAX] {
                 assert_eq!(shape.is_path_within(most), is_countable && slashes <= most);
             }
-            let is_plain = byte.is_ascii_alphanumeric() || b"-_./~!$&'()*+,=:@".contains(&byte);
+            let is_plain = byte.is_ascii_alphanumeric() || b"-_./~!$&')*+,=:@".contains(&byte);
             let is_end = |at: usize| match target.get(at).filter(|_| at < len) {
                 Some(end) => *end == b'/' || !(end.is_ascii_alphanumeric() || b"-_.".contains(end)),
                 None => true,

@@ -142,11 +142,11 @@ impl KeyRules {
             return false;
         }
         let target = url.target().as_bytes();
-        if set.drop_sessions && session::may_have_segment(target) {
-            return false;
-        }
         if url.shape().is_plain_path() {
             return self.is_plain_path(target);
+        }
+        if set.drop_sessions && session::may_have_segment(target) {
+            return false;
         }
         if let Some(classes) = ByteClasses::of(target) {
             let may_have_pair = set.drop_sessions && classes.may_have_pair(target.len());
