@@ -4,6 +4,7 @@ use crate::util::{Run, sted};
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener};
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Stdio};
 use std::sync::Arc;
@@ -44,6 +45,14 @@ pub(crate) fn write_conf(folder: &Path, more: &str) -> String {
 /// Starts a crawl and waits until it has fetched something.
 pub(crate) fn start(conf: &str) -> (Child, BufReader<std::process::ChildStderr>) {
     let mut command = sted(&["crawl", conf]);
+    let hear_hangups = || {
+        // SAFETY: a signal's default action needs no code of this process.
+        unsafe { libc::signal(libc::SIGHUP, libc::SIG_DFL) };
+        Ok(())
+    };
+    // SAFETY: the call is safe between fork and exec (signal-safety(7)). The crawler leaves SIGHUP
+    // ignored if it was so, and the tests may run under nohup.
+    unsafe { command.pre_exec(hear_hangups) };
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("starts");
     let mut lines = BufReader::new(child.stderr.take().expect("piped"));
     let start = Instant::now();
