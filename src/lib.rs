@@ -28,6 +28,9 @@ pub mod links;
 
 pub mod store;
 
+#[cfg(feature = "cluster")]
+pub mod cluster;
+
 // The configuration, and the engine that joins the stations.
 pub mod conf;
 pub mod engine;

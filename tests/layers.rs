@@ -68,7 +68,7 @@ const BASE: Names = &[
 ];
 const GROUND: Names = &["ground", "url"];
 const STATIONS: Names =
-    &["seeds", "seen", "rating", "frontier", "dns", "http", "robots", "links", "store"];
+    &["seeds", "seen", "rating", "frontier", "dns", "http", "robots", "links", "store", "cluster"];
 /// The commands of the study.
 const STUDIES: Names = &[
     "study",
