@@ -447,29 +447,33 @@ pub fn now() -> Now {
     Clock::start().now()
 }
 
-/// The clocks, which are read nowhere below this file.
+/// The clocks, which are read nowhere below this file. The engine's time is that since the machine
+/// was booted, which runs while the machine is suspended: rests and leases that pass meanwhile have
+/// passed.
 #[derive(Clone, Copy, Debug)]
 struct Clock {
-    start: std::time::Instant,
+    start_us: u64,
 }
 
 impl Clock {
     fn start() -> Self {
-        Self { start: std::time::Instant::now() }
+        Self { start_us: signal::boot_ns() / 1_000 }
     }
 
     fn now(&self) -> Now {
-        let us = |duration: Duration| u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
-        let at = Instant::from_micros(us(self.start.elapsed()));
         let unix = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        Now { at, unix: UnixTime::from_micros(us(unix)) }
+        let unix_us = u64::try_from(unix.as_micros()).unwrap_or(u64::MAX);
+        Now { at: self.at(), unix: UnixTime::from_micros(unix_us) }
+    }
+
+    fn at(&self) -> Instant {
+        Instant::from_micros((signal::boot_ns() / 1_000).saturating_sub(self.start_us))
     }
 
     /// Returns the current time in the turn that began at `turn`. It reads one clock instead of
     /// two.
     fn after(&self, turn: Now) -> Now {
-        let us = u64::try_from(self.start.elapsed().as_micros()).unwrap_or(u64::MAX);
-        let at = Instant::from_micros(us).max(turn.at);
+        let at = self.at().max(turn.at);
         let passed_us = at.as_micros() - turn.at.as_micros();
         Now { at, unix: UnixTime::from_micros(turn.unix.as_micros() + passed_us) }
     }

@@ -147,6 +147,11 @@ pub fn tick() -> u64 {
     system::clock_ns(libc::CLOCK_MONOTONIC)
 }
 
+/// Returns the time since the machine was booted, suspended or not, in nanoseconds.
+pub fn boot_ns() -> u64 {
+    system::clock_ns(libc::CLOCK_BOOTTIME)
+}
+
 /// Returns the CPU time of the calling thread, in nanoseconds.
 pub fn thread_cpu_ns() -> u64 {
     system::clock_ns(libc::CLOCK_THREAD_CPUTIME_ID)
@@ -423,6 +428,14 @@ mod system {
 mod tests {
     use super::*;
     use std::time::Duration;
+
+    #[test]
+    fn boot_time_is_the_uptime_of_the_kernel() {
+        let text = std::fs::read_to_string("/proc/uptime").expect("Linux has it");
+        let seconds: f64 = text.split(' ').next().and_then(|word| word.parse().ok()).unwrap();
+        let found = boot_ns() as f64 / 1e9;
+        assert!((seconds - 0.1..seconds + 60.0).contains(&found), "{found}, not {seconds}");
+    }
 
     /// A single test, because signal handlers belong to the whole process.
     #[test]
