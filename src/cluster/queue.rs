@@ -4,7 +4,7 @@
 //! brings the answers back. It may answer late, in another order, twice or never; it may lose a
 //! connection and with it the answer to a request that it has carried out.
 
-use super::Partition;
+pub use super::Partition;
 use std::fmt;
 
 /// The name of a node: 1 to 32 of `a-z`, `0-9` and `-`. No two nodes of a crawl have the same.
@@ -119,6 +119,62 @@ pub struct Delivery {
     pub sequence: Sequence,
     /// What the message says.
     pub payload: Box<[u8]>,
+}
+
+/// What a node asks of the queue.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Request {
+    /// Change an entry. The answer is [`Event::Wrote`].
+    Write(Write),
+    /// Append messages to logs. The answer is [`Event::Published`].
+    Publish(Publication),
+    /// Read a log. The answer is [`Event::Read`].
+    Read(Reading),
+}
+
+/// A place from which a log is to be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reading {
+    /// The log.
+    pub partition: Partition,
+    /// The number after which to read.
+    pub after: Sequence,
+    /// The number of bytes of payload that are wanted. If there is a message, at least one is
+    /// returned, however long.
+    pub bytes_max: usize,
+}
+
+/// What the queue tells a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// There is a connection to the queue. All entries will be shown as they are now.
+    Connected,
+    /// The connection is lost. Requests that have no answer yet will not get one.
+    Disconnected,
+    /// An entry, as it is now or has become.
+    Entry(Entry),
+    /// The answer to a write.
+    Wrote {
+        /// The number of the write.
+        id: WriteId,
+        /// The revision of the entry after it, or why there is none.
+        result: Result<Revision, WriteFailure>,
+    },
+    /// The answer to a publication.
+    Published {
+        /// The number of the publication.
+        id: u64,
+        /// Whether its messages are durable in their logs. If not, they may be all the same.
+        is_durable: bool,
+    },
+    /// The answer to a reading; no messages if there are none yet. The reading is to be repeated
+    /// for more.
+    Read {
+        /// The place from which the log was read.
+        reading: Reading,
+        /// The messages, in order; `None` if the reading failed.
+        messages: Option<Vec<Delivery>>,
+    },
 }
 
 #[cfg(test)]

@@ -15,6 +15,8 @@ pub use super::visit::{CommandsDone, CommandsJob};
 pub use super::why::Why;
 use crate::ground::quality::Quality;
 
+#[cfg(feature = "cluster")]
+pub use crate::cluster::queue;
 pub use crate::dns::{Answer, Families, NameFailure};
 pub use crate::frontier::{Load, QueuesDone, QueuesJob};
 pub use crate::seen::{SeenDone, SeenJob};

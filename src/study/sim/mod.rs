@@ -21,6 +21,7 @@
 pub mod disk;
 pub mod judge;
 pub mod observation;
+pub mod queue;
 pub mod settings;
 
 mod agenda;
@@ -78,6 +79,8 @@ pub struct World {
     process: Process,
     history: History,
     time_max: Duration,
+    /// Until when the crawler's process is stopped.
+    stopped_until: Instant,
     /// Events for the crawler that are due and wait for its next turn, each with the time at which
     /// it became due.
     inbox: VecDeque<(Instant, Event)>,
@@ -155,6 +158,7 @@ impl World {
             process: Process::new(),
             history: History::new(),
             time_max: settings.time_max,
+            stopped_until: Instant::ZERO,
             inbox: VecDeque::new(),
         }
     }
@@ -172,6 +176,18 @@ impl World {
     /// Makes the crawler's process die as soon as `disk` is dead, even in the middle of a turn.
     pub fn dies_with(&mut self, disk: MemoryDisk) {
         self.process.dies_with(disk);
+    }
+
+    /// Makes the clocks of the crawler's processes run faster than the world's, by this many
+    /// millionths. May be negative. To be called before the first run.
+    pub fn drift_by(&mut self, millionths: i32) {
+        self.process.drift_by(millionths);
+    }
+
+    /// Stops the crawler's process for this long (SIGSTOP, a machine that is suspended): it has no
+    /// turn meanwhile. Its clocks, its side threads and the servers go on.
+    pub fn stop_for(&mut self, time: Duration) {
+        self.stopped_until = self.scene.now + time;
     }
 
     /// Keeps all further actions of the crawler as text, one per line, for [`World::actions`].
@@ -336,7 +352,7 @@ impl World {
         last: Instant,
         until: Instant,
     ) -> Result<Option<Instant>, String> {
-        let free = self.core.free().max(last);
+        let free = self.core.free().max(self.stopped_until).max(last);
         let deadline = engine.deadline().map_or(Instant::FAR, |at| self.process.in_world(at));
         loop {
             // What can be read wakes no loop that must not read it yet.
