@@ -24,5 +24,6 @@
 
 pub mod partition;
 pub mod queue;
+pub mod record;
 
 pub use partition::{Partition, Partitioner};
