@@ -51,6 +51,8 @@ pub enum Role {
     Rules = 7,
     /// URLs of servers that were given up.
     GivenUp = 8,
+    /// Messages that wait to be published to the other nodes of the crawl.
+    Outbox = 9,
 }
 
 impl Role {
@@ -64,6 +66,7 @@ impl Role {
             Self::Trace => "a trace",
             Self::Rules => "a segment of robots.txt rules",
             Self::GivenUp => "a segment of URLs given up",
+            Self::Outbox => "a segment of messages to other nodes",
         }
     }
 }
