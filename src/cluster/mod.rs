@@ -22,6 +22,7 @@
 //! - *Nothing twice*: a page is fetched again only if its owner lost the partition before it could
 //!   say that the page was fetched.
 
+pub mod member;
 pub mod memory;
 pub mod outbox;
 pub mod partition;

@@ -1,0 +1,209 @@
+//! What the entries of the queue say, as bytes.
+//!
+//! The bytes come from outside: they may be those of another version, or of something else.
+//! Decoding never panics, takes memory in proportion to the bytes, and accepts only whole values of
+//! this version; anything else is [`Short`].
+
+use super::settings::Settings;
+use crate::cluster::queue::{Name, Revision};
+use crate::ground::codec::{Put, Short, Take};
+use std::time::Duration;
+
+/// The version of the values: the first byte of each.
+const VERSION: u8 = 1;
+
+/// One life of a node in the crawl: it begins with a write of the node's entry, and ends when that
+/// entry says so. Sessions of a name are numbered in order, so that whoever knows two of them knows
+/// which is the later.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Session {
+    pub(super) name: Name,
+    /// 1 for the first session of this name.
+    pub(super) number: u64,
+}
+
+/// The value of the crawl's entry: what all nodes have in common.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct CrawlValue {
+    /// The settings of the node that created the entry.
+    pub(super) settings: Settings,
+    /// The *roll*: the sessions that are reckoned with, at most one of each name.
+    pub(super) roll: Vec<Session>,
+}
+
+/// What a node is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// The node wants to crawl, and waits until all others reckon with it.
+    Joining,
+    /// The node crawls.
+    Active,
+    /// The node crawls what it holds until it has released it, and takes nothing.
+    Leaving,
+    /// The node has released everything: the session is over.
+    Left,
+    /// Another node found that the session has passed: it is over.
+    Over,
+}
+
+/// The value of a node's entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct NodeValue {
+    /// The process: a random number.
+    pub(super) incarnation: u64,
+    /// The number of the session.
+    pub(super) number: u64,
+    /// The first session of the processes that had this one's job directory, one after the other.
+    pub(super) lineage: u64,
+    pub(super) state: State,
+    /// The number of the write, of this process.
+    pub(super) counter: u64,
+    /// The revision of the roll by which the node sets its pace; zero if it isn't in the roll.
+    pub(super) roll: Revision,
+    /// Every taking of a partition up to this revision is at least the settling time ago.
+    pub(super) settled: Revision,
+}
+
+/// The value of a partition's entry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum PartitionValue {
+    /// The partition has no owner.
+    Free,
+    /// The partition belongs to a session.
+    Owned {
+        owner: Session,
+        /// The first epoch from which on only the owner's lineage has had the partition; zero if it
+        /// is the entry's own revision.
+        since: Revision,
+    },
+}
+
+impl State {
+    /// Whether the session of a node in this state is over.
+    pub(super) fn is_over(self) -> bool {
+        matches!(self, Self::Left | Self::Over)
+    }
+}
+
+impl CrawlValue {
+    pub(super) fn encode(&self) -> Box<[u8]> {
+        let Settings { key, partitions, ttl, drift_ppm, settle, equal } = &self.settings;
+        let mut out = vec![VERSION];
+        out.extend_from_slice(key);
+        out.put_u16(*partitions);
+        [ttl, settle].into_iter().for_each(|time| out.put_varint(micros(*time)));
+        out.put_u32(*drift_ppm);
+        out.put_varint(equal.len() as u64);
+        for (name, value) in equal {
+            out.put_str(name);
+            out.put_str(value);
+        }
+        out.put_varint(self.roll.len() as u64);
+        self.roll.iter().for_each(|session| session.put(&mut out));
+        out.into()
+    }
+
+    pub(super) fn decode(bytes: &[u8]) -> Result<Self, Short> {
+        whole(bytes, |take| {
+            let (key, partitions) = (take.array()?, take.u16()?);
+            let [ttl, settle] = [take.varint()?, take.varint()?].map(Duration::from_micros);
+            let drift_ppm = take.u32()?;
+            let (mut equal, mut roll) = (Vec::new(), Vec::new());
+            for _ in 0..take.varint()? {
+                equal.push((take.str()?.into(), take.str()?.into()));
+            }
+            for _ in 0..take.varint()? {
+                roll.push(Session::take(take)?);
+            }
+            let settings = Settings { key, partitions, ttl, drift_ppm, settle, equal };
+            Ok(Self { settings, roll })
+        })
+    }
+}
+
+impl NodeValue {
+    pub(super) fn encode(&self) -> Box<[u8]> {
+        let Self { incarnation, number, lineage, state, counter, roll, settled } = *self;
+        let mut out = vec![VERSION];
+        out.put_u64(incarnation);
+        out.put_u8(state as u8);
+        [number, lineage, counter, roll.0, settled.0]
+            .into_iter()
+            .for_each(|value| out.put_varint(value));
+        out.into()
+    }
+
+    pub(super) fn decode(bytes: &[u8]) -> Result<Self, Short> {
+        whole(bytes, |take| {
+            let incarnation = take.u64()?;
+            let state = match take.u8()? {
+                0 => State::Joining,
+                1 => State::Active,
+                2 => State::Leaving,
+                3 => State::Left,
+                4 => State::Over,
+                _ => return Err(Short),
+            };
+            let (number, lineage, counter) = (take.varint()?, take.varint()?, take.varint()?);
+            let [roll, settled] = [take.varint()?, take.varint()?].map(Revision);
+            Ok(Self { incarnation, number, lineage, state, counter, roll, settled })
+        })
+    }
+}
+
+impl PartitionValue {
+    pub(super) fn encode(&self) -> Box<[u8]> {
+        let mut out = vec![VERSION];
+        match self {
+            Self::Free => out.put_bool(false),
+            Self::Owned { owner, since } => {
+                out.put_bool(true);
+                owner.put(&mut out);
+                out.put_varint(since.0);
+            }
+        }
+        out.into()
+    }
+
+    pub(super) fn decode(bytes: &[u8]) -> Result<Self, Short> {
+        whole(bytes, |take| {
+            if !take.bool()? {
+                return Ok(Self::Free);
+            }
+            let owner = Session::take(take)?;
+            Ok(Self::Owned { owner, since: Revision(take.varint()?) })
+        })
+    }
+}
+
+impl Session {
+    /// Whether this is an earlier session of the same name.
+    pub(super) fn is_before(&self, other: &Self) -> bool {
+        self.name == other.name && self.number < other.number
+    }
+
+    fn put(&self, out: &mut Vec<u8>) {
+        out.put_str(self.name.as_str());
+        out.put_varint(self.number);
+    }
+
+    fn take(take: &mut Take<'_>) -> Result<Self, Short> {
+        let name = Name::new(take.str()?).ok_or(Short)?;
+        Ok(Self { name, number: take.varint()? })
+    }
+}
+
+/// Decodes a value that must be of this version and use all bytes.
+fn whole<T>(
+    bytes: &[u8],
+    decode: impl FnOnce(&mut Take<'_>) -> Result<T, Short>,
+) -> Result<T, Short> {
+    let mut take = Take::new(bytes);
+    let is_known = take.u8()? == VERSION;
+    let value = decode(&mut take)?;
+    if is_known && take.is_empty() { Ok(value) } else { Err(Short) }
+}
+
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}
