@@ -110,7 +110,7 @@ impl Member {
         Self {
             own: Own::new(name, incarnation, previous, timing),
             peers: Peers::new(timing),
-            crawl: Crawl::new(timing),
+            crawl: Crawl::new(timing, incarnation),
             holdings: Holdings::new(settings.partitions, timing),
             settings,
             standing: Standing::default(),
@@ -142,7 +142,7 @@ impl Member {
     pub fn entry(&mut self, now: Instant, entry: &Entry) {
         let Entry { key, revision, value } = entry;
         let is_damaged = match key {
-            Key::Crawl => self.see_crawl(*revision, value),
+            Key::Crawl => self.see_crawl(now, *revision, value),
             Key::Node(name) if name == self.own.name() => {
                 let value = NodeValue::decode(value).ok();
                 self.see_own(now, *revision, value) && value.is_none()
@@ -319,7 +319,7 @@ impl Member {
     }
 
     /// Notes what the crawl's entry says. Returns whether it is news and makes no sense.
-    fn see_crawl(&mut self, revision: Revision, value: &[u8]) -> bool {
+    fn see_crawl(&mut self, now: Instant, revision: Revision, value: &[u8]) -> bool {
         let value = CrawlValue::decode(value).ok();
         let settings = value.as_ref().map(|value| &value.settings);
         let difference = settings.and_then(|crawl| self.settings.difference(crawl));
@@ -337,7 +337,7 @@ impl Member {
         });
         let is_damaged = value.is_none();
         let own = self.own.session();
-        let is_news = self.crawl.see(revision, value, own.as_ref());
+        let is_news = self.crawl.see(now, revision, value, own.as_ref());
         self.agree();
         is_news && is_damaged
     }

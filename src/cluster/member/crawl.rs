@@ -21,6 +21,7 @@ use super::settings::{Settings, Timing};
 use super::tests::sabotage::{self, Sabotage};
 use super::value::{CrawlValue, Session};
 use crate::cluster::queue::{Key, Revision, Write, WriteFailure, WriteId};
+use crate::ground::random::mix;
 use crate::ground::time::Instant;
 
 /// The crawl's entry.
@@ -39,10 +40,14 @@ pub(super) struct Crawl {
     /// will show. A node that hasn't seen that must not put itself on the roll again.
     is_struck: bool,
     progress: Progress,
+    /// Whether another node's write came before this one's last.
+    is_contended: bool,
+    /// A number that differs from that of other nodes.
+    seed: u64,
 }
 
 impl Crawl {
-    pub(super) fn new(timing: Timing) -> Self {
+    pub(super) fn new(timing: Timing, seed: u64) -> Self {
         Self {
             timing,
             known: None,
@@ -51,6 +56,8 @@ impl Crawl {
             added: None,
             is_struck: false,
             progress: Progress::default(),
+            is_contended: false,
+            seed,
         }
     }
 
@@ -86,6 +93,7 @@ impl Crawl {
     /// whether the entry is news.
     pub(super) fn see(
         &mut self,
+        now: Instant,
         revision: Revision,
         value: Option<CrawlValue>,
         own: Option<&Session>,
@@ -94,6 +102,11 @@ impl Crawl {
             return false;
         }
         self.progress.reset();
+        if self.is_contended {
+            // When many nodes begin at once, they don't all try again at once.
+            let part = (mix(self.seed ^ revision.0) % 1_024) as u32;
+            self.progress.wait(now, self.timing.pace * part / 1_024);
+        }
         let Some(value) = value else {
             // The last roll stays in force: it may be too long, never too short.
             self.is_foreign = true;
@@ -183,10 +196,14 @@ impl Crawl {
         }
         match answer {
             Ok(revision) => {
+                self.is_contended = false;
                 let proposed = self.proposed.take();
-                return self.see(revision, proposed, own);
+                return self.see(now, revision, proposed, own);
             }
-            Err(WriteFailure::Conflict) => self.progress.wait(now, self.timing.renewal),
+            Err(WriteFailure::Conflict) => {
+                self.is_contended = true;
+                self.progress.wait(now, self.timing.renewal);
+            }
             Err(WriteFailure::Unknown) => self.progress.wait(now, self.timing.patience),
         }
         false

@@ -9,7 +9,7 @@
 //! may have been restarted, and then it keeps what it knows of the servers.
 //!
 //! Law: of the nodes that hold a partition, at most one has a session that isn't over.
-//! Cost: 100 bytes a partition. A review reads all partitions, and happens only when a node begins
+//! Cost: 150 bytes a partition. A review reads all partitions, and happens only when a node begins
 //! or ends; anything else is a step for one partition. At most [`WINDOW`] writes await an answer.
 
 use super::change::Change;

@@ -39,6 +39,17 @@ fn laws_hold_for_many_seeds() {
     println!("all settled after at most {} us", tell(first..end));
 }
 
+#[test]
+fn many_nodes_begin_at_once() {
+    let (writes, conflicts) = story::begin_at_once(24).unwrap_or_else(|law| panic!("{law}"));
+    println!("{writes} writes, {conflicts} conflicts");
+    // Three for each node until it is active, one for each partition; the rest is news of the roll.
+    assert!(
+        writes <= 24 * 24 + 64 && conflicts <= 8 * 24,
+        "{writes} writes, {conflicts} conflicts"
+    );
+}
+
 /// Each fault of the protocol breaks a law.
 #[test]
 fn faults_are_noticed() {

@@ -11,6 +11,8 @@ use std::time::Duration;
 
 /// The version of the values: the first byte of each.
 const VERSION: u8 = 1;
+/// The highest number of a session or of its writes, which nobody reaches by counting.
+const COUNT_MAX: u64 = u64::MAX / 2;
 
 /// One life of a node in the crawl: it begins with a write of the node's entry, and ends when that
 /// entry says so. Sessions of a name are numbered in order, so that whoever knows two of them knows
@@ -145,6 +147,9 @@ impl NodeValue {
                 _ => return Err(Short),
             };
             let (number, lineage, counter) = (take.varint()?, take.varint()?, take.varint()?);
+            if number.max(counter) > COUNT_MAX {
+                return Err(Short);
+            }
             let [roll, settled] = [take.varint()?, take.varint()?].map(Revision);
             Ok(Self { incarnation, number, lineage, state, counter, roll, settled })
         })

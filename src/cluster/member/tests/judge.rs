@@ -1,11 +1,15 @@
 //! Judges what all members do at one global time, with knowledge that none of them has.
+//!
+//! It looks at all processes after each event, and at each process just before anything happens to
+//! it and just before its own count runs out. Permission to ask begins at an event, since the end
+//! of each settling time is one. So nothing between the events escapes it.
 
 use super::world::{Process, Rule};
 use crate::cluster::Partition;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A multiple of all numbers of nodes, so that shares of the pace are whole numbers.
-const PACE: u32 = 27_720;
+/// A multiple of all numbers up to 24, so that shares of the pace are whole numbers.
+const PACE: u64 = 5_354_228_880;
 
 /// What was seen so far.
 #[derive(Debug, Default)]
@@ -84,7 +88,7 @@ impl Judge {
             let local = process.clock.local(at);
             let mut all = Partition::all().take(usize::from(rule.partitions));
             if all.any(|partition| process.member.may_ask(partition, local)) {
-                sum += PACE / process.member.nodes();
+                sum += PACE / u64::from(process.member.nodes());
                 who += &format!(" {} 1/{}", process.name, process.member.nodes());
             }
         }

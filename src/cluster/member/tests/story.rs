@@ -53,6 +53,29 @@ pub(super) fn tell(seed: u64) -> Result<Ending, String> {
     teller.tell()
 }
 
+/// Returns how many writes are handed out, and how many of them conflict, until so many nodes that
+/// begin at once have settled.
+pub(super) fn begin_at_once(nodes: u32) -> Result<(u64, u64), String> {
+    let rule = Rule {
+        partitions: 64,
+        ttl_us: TTL,
+        settle_us: SECOND,
+        drift_ppm: 500,
+        is_drift_extreme: false,
+        delayed: 0,
+        slow: 0,
+        lost: 0,
+        twice: 0,
+    };
+    let mut world = World::new(1, rule);
+    for node in 0..nodes {
+        world.start(0, &format!("n{node}"), node, None);
+    }
+    world.run(TTL)?;
+    world.is_settled()?;
+    Ok((world.writes, world.conflicts))
+}
+
 fn draw_rule(random: &mut Random) -> Rule {
     let mut rarely = || if random.one_in(2) { 0 } else { 5 + random.below(40) };
     let [delayed, lost, twice] = [rarely(), rarely(), rarely()];

@@ -2,8 +2,12 @@
 
 use super::super::settings::Settings;
 use super::super::value::{CrawlValue, NodeValue, PartitionValue, Session, State};
-use crate::cluster::queue::{Name, Revision};
+use crate::cluster::Partition;
+use crate::cluster::member::{Change, Member};
+use crate::cluster::queue::{Entry, Key, Name, Revision, WriteFailure};
 use crate::ground::random::Random;
+use crate::ground::time::Instant;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 fn session(name: &str, number: u64) -> Session {
@@ -83,6 +87,53 @@ fn any_bytes_are_a_value_or_none() {
         }
     }
     assert!(accepted.iter().all(|count| *count > 500), "{accepted:?}");
+}
+
+/// Entries of all kinds with values of all kinds, many of them damaged: a member survives them, and
+/// never writes an entry that it can't read.
+#[test]
+fn any_entries_do_no_harm() {
+    let mut random = Random(4);
+    for _ in 0..40 {
+        let settings = Settings { partitions: 4, ..crawl().settings };
+        let name = Name::new("a").expect("a name");
+        let mut member = Member::new(settings.clone(), name, 1, Some(u64::MAX - 1));
+        let crawl = CrawlValue { settings, ..crawl() };
+        let mut now = Instant::ZERO;
+        let mut damaged = BTreeSet::new();
+        member.connected(now);
+        for revision in 1..400 {
+            now = now + Duration::from_millis(random.below(2_000));
+            let key = match random.below(6) {
+                0 => Key::Crawl,
+                1 | 2 => Key::Node(Name::new(random.pick(&["a", "b"])).expect("a name")),
+                _ => Key::Partition(Partition::new(random.below(6)).expect("a partition")),
+            };
+            let state = random.pick(&[State::Joining, State::Active, State::Left, State::Over]);
+            let mut value = match key {
+                Key::Crawl => crawl.encode(),
+                Key::Node(_) => NodeValue { number: random.below(9), ..node(state) }.encode(),
+                Key::Partition(_) => owned().encode(),
+            };
+            if random.one_in(8) {
+                let at = random.below(value.len());
+                value[at] = random.word() as u8;
+            }
+            damaged.remove(&key);
+            member.entry(now, &Entry { key, revision: Revision(revision), value });
+            member.expired(now);
+            while let Some(change) = member.next_change() {
+                if let Change::Damaged { key } = change {
+                    damaged.insert(key);
+                }
+            }
+            while let Some(write) = member.next_write(now) {
+                assert!(!damaged.contains(&write.key), "{write:?}");
+                let failures = [WriteFailure::Conflict, WriteFailure::Unknown];
+                member.wrote(now, write.id, Err(random.pick(&failures)));
+            }
+        }
+    }
 }
 
 #[test]

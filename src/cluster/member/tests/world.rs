@@ -113,6 +113,8 @@ pub(super) struct World {
     pub(super) processes: BTreeMap<u32, Process>,
     /// How many writes were handed out.
     pub(super) writes: u64,
+    /// How many writes came too late.
+    pub(super) conflicts: u64,
     /// The changes that were reported, by process.
     pub(super) changes: Vec<(u64, u32, Change)>,
     random: Random,
@@ -132,6 +134,7 @@ impl World {
             judge: Judge::default(),
             processes: BTreeMap::new(),
             writes: 0,
+            conflicts: 0,
             changes: Vec::new(),
             random: Random(seed),
             queue: Queue::default(),
@@ -449,6 +452,7 @@ impl World {
     /// A request arrives at the queue.
     fn arrive(&mut self, from: u32, connection: u64, write: &Write) {
         let answer = self.queue.carry_out(write);
+        self.conflicts += u64::from(answer == Err(WriteFailure::Conflict));
         if self.one_in(self.rule.lost) {
             self.lose_answer(from, connection, write.id);
         } else {
