@@ -67,6 +67,7 @@ pub fn engine(conf: &Conf, key: [u8; 16]) -> Settings {
             },
             free_min: conf.disk.free_min,
         },
+        cluster: None,
         trace: conf.job.trace,
         fingerprint_key: key,
         held_bytes_max: conf.memory.buffers,

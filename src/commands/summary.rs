@@ -26,7 +26,7 @@ use std::time::Duration;
 const TYPES_SHOWN: usize = 8;
 
 /// The causes of [`Counts::cut`], each with what it means and a fix.
-const CAUSES: [(&str, &str); 29] = [
+const CAUSES: [(&str, &str); 30] = [
     ("badLocation", "redirects with an invalid Location: treated as pages"),
     ("baseTooLong", "pages with a base URL of more than 4 KiB: the page's own URL was used"),
     ("chains-loosened", "redirects followed as links, because 8,192 chains were in progress"),
@@ -42,6 +42,7 @@ const CAUSES: [(&str, &str); 29] = [
     ("linkTooLong", "links skipped: longer than twice scope.url_bytes_max"),
     ("linksBytesCut", "links dropped: more than 4 MiB of links on a page"),
     ("linksCut", "links dropped from pages with more targets; raise links.links_max"),
+    ("robots-elsewhere", "robots.txt that redirects to a server of another node: unreachable"),
     ("score-failed", "pages without a score: the program of quality.command had ended"),
     ("score-full", "pages without a score: too many waited; raise quality.command_waiting_max"),
     ("score-invalid", "pages without a score: the program's answer was no quality"),

@@ -219,6 +219,7 @@ impl Engine {
                     hop,
                 };
                 if self.chains.len() >= self.settings.chains_max {
+                    self.counts.cut("chains-loosened", 1);
                     return self.detach_target(&chain);
                 }
                 self.counts.chains += 1;
@@ -232,6 +233,10 @@ impl Engine {
         self.take_cookies(&mut chain.jar, from, cookies.iter().map(AsRef::as_ref));
         self.release_redirected(number, key);
         match self.check_hop(&chain) {
+            Ok(()) if self.is_foreign(chain.hop.url.view()) => {
+                self.note_settled(&self.beginning_of(&chain));
+                self.detach_target(&chain);
+            }
             Ok(()) => {
                 self.chains.live.insert(number, chain);
                 self.place_hop(number);
@@ -287,9 +292,8 @@ impl Engine {
     }
 
     /// Offers the target of a redirect to the seen test like a link, instead of following the
-    /// redirect, because as many chains exist as are allowed.
+    /// redirect: because as many chains exist as are allowed, or because another node crawls it.
     fn detach_target(&mut self, chain: &Chain) {
-        self.counts.cut("chains-loosened", 1);
         if let Err(outcome) = self.check_hop(chain) {
             return self.end_before_request(chain, outcome);
         }
@@ -297,9 +301,19 @@ impl Engine {
         self.note_seed_outcome(chain, Outcome::RedirectToKnown);
         let Hop { url, key, via, hops, .. } = &chain.hop;
         let found = self.redirected_from(&chain.first, *hops);
+        let now = self.turn.at();
+        let mut cluster = self.cluster.as_deref_mut();
+        if let Some(cluster) = &mut cluster
+            && !cluster.share((*key, found), url.view(), via, now)
+        {
+            return;
+        }
         let write = |out: &mut Vec<u8>| found.encode(url.as_str(), via, out);
         if !self.chains.hold(*key, write) {
             self.admission.seen_mut().offer_with(*key, write);
+        }
+        if let Some(cluster) = cluster {
+            cluster.note_new((*key, found), url.view(), via, now);
         }
     }
 

@@ -204,6 +204,7 @@ impl Engine {
                 return self.pages.push(Page { fetch, facts, reply, sources });
             }
         }
+        self.note_settled(&fetch.url);
         self.write_line(&fetch, &facts, &[]);
         self.wire.release(reply);
     }
@@ -235,6 +236,7 @@ impl Engine {
     /// Applies the final outcome of a URL that was not requested and has its line in the log.
     pub(super) fn finish_unsent(&mut self, id: ServerId, item: &Item, outcome: Outcome) {
         let url = self.backlog.origin(id).url_of(&item.target);
+        self.note_settled(&url);
         self.finish_url(item, &url, outcome);
     }
 }

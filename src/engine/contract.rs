@@ -132,6 +132,10 @@ pub enum Action {
     /// Have the operator's program score this page. The world reports the score with
     /// [`super::Engine::scored`], as soon as it has it, in any order, or never.
     Score(Box<ScoreRequest>),
+    /// Carry this request to the queue that the nodes of a cluster share. The world reports what
+    /// comes from there with [`super::Engine::queue_event`].
+    #[cfg(feature = "cluster")]
+    Queue(Box<queue::Request>),
     /// Run this job on a side thread. The world reports the result with [`super::Engine::worked`].
     Work(Job),
 }

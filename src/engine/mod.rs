@@ -41,10 +41,16 @@ pub mod admission;
 mod archive;
 pub mod backlog;
 mod chain;
+#[cfg(feature = "cluster")]
+mod cluster;
+#[cfg(not(feature = "cluster"))]
+#[path = "alone.rs"]
+mod cluster;
 pub mod command;
 mod complete;
 mod disk_jobs;
 pub mod ledger;
+pub mod node;
 mod page;
 mod redirect;
 mod reload;
@@ -78,6 +84,7 @@ use archive::Archive;
 use backlog::Backlog;
 use chain::Chains;
 use checkpoint::Checkpoints;
+use cluster::Cluster;
 use contract::{
     Action, Answer, CloseReason, ConnFacts, ConnId, Done, LookupId, NameFailure, Scored, Space,
     StopReason,
@@ -114,6 +121,8 @@ pub struct Engine {
     shutdown: Shutdown,
     /// The checkpoints of the crawl; `None` if it keeps no state and so can't be resumed.
     checkpoints: Option<Checkpoints>,
+    /// The part of a crawl that several machines share; `None` if this one crawls alone.
+    cluster: Option<Box<Cluster>>,
 }
 
 impl fmt::Debug for Engine {
@@ -189,7 +198,13 @@ impl Engine {
         let mut visits = Visits::new(&settings);
         visits.orders_mut().restore(disk.as_mut(), now.at).map_err(Error::Commands)?;
         let seeds = seeds.iter().map(|seed| &seed.url).chain(visits.orders().seeds());
-        let admission = Admission::new(&settings, seeds, disk.as_mut())?;
+        let mut admission = Admission::new(&settings, seeds, disk.as_mut())?;
+        let crawl = settings.state.crawl.unwrap_or_default();
+        let own = settings.cluster.as_ref();
+        let cluster = own.map(|own| {
+            Box::new(Cluster::new(own, &settings.frontier.scheduler, crawl, now.unix.as_micros()))
+        });
+        admission.set_masks(cluster.as_deref().map(Cluster::masks));
         let ledger = Ledger::new(settings.turn_bytes_max, archive::units_max(&settings));
         Ok(Self {
             backlog: Backlog::new(&settings.frontier, settings.state.crawl),
@@ -206,6 +221,7 @@ impl Engine {
             chains: Chains::default(),
             counts: Counts::default(),
             checkpoints: None,
+            cluster,
             settings,
         })
     }
@@ -221,7 +237,10 @@ impl Engine {
 
     /// Offers a seed to the seen test. If it is new, it is queued later.
     fn offer_seed(&mut self, url: UrlRef<'_>) {
-        let fingerprint = self.admission.key_of(url, &mut Vec::new());
+        let fingerprint = self.key_of(url);
+        if self.cluster.is_some() {
+            return self.share_seed(fingerprint, url);
+        }
         let mut entry = Vec::new();
         Discovery::SEED.encode(url.as_str(), "", &mut entry);
         self.admission.seen_mut().offer(fingerprint, &entry);
@@ -308,6 +327,13 @@ impl Engine {
         self.turn.back(stage);
     }
 
+    /// Reports what the queue that the nodes of a cluster share tells this one.
+    #[cfg(feature = "cluster")]
+    pub fn queue_event(&mut self, now: Now, event: contract::queue::Event) {
+        self.turn.set_time(now);
+        self.take_queue_event(event);
+    }
+
     /// Reports the score of a page of [`Action::Score`], or that the program has failed.
     pub fn scored(&mut self, now: Now, answer: Scored) {
         self.turn.set_time(now);
@@ -325,6 +351,7 @@ impl Engine {
             }
         }
         self.expire_scores();
+        self.expire_cluster();
         self.check_space();
         self.expire_pause();
         self.expire_outage();
@@ -433,6 +460,7 @@ impl Engine {
             self.checkpoint_deadline(),
             self.visits.census().deadline(),
             self.pages.scoring().deadline(),
+            self.cluster.as_ref().and_then(|own| own.deadline()),
         ];
         candidates.into_iter().flatten().min().map(|at| at.max(self.turn.at()))
     }
@@ -444,6 +472,7 @@ impl Engine {
         self.work_pages();
         // It draws on the budget of pages, which is to be whole for the first of them.
         self.work_filing();
+        self.work_cluster();
         self.work_chains();
         let stage = self.turn.enter(Stage::State, 0);
         self.work_disk_jobs();

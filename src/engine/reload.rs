@@ -59,6 +59,7 @@ impl Engine {
         self.settings.adopt(&new);
         let settings = &self.settings;
         self.backlog.set_politeness(&settings.frontier.scheduler);
+        let pace = settings.frontier.scheduler.clone();
         self.wire.set_timeouts(&settings.connections);
         self.visits.set_retries(&settings.retries);
         self.shutdown.set_limits(settings, self.turn.elapsed(), now);
@@ -67,6 +68,7 @@ impl Engine {
         }
         self.archive.announce_settings(self.turn.steady(self.turn.at()));
         self.admission.quotas_mut().set_limits(&self.settings);
+        self.set_pace(&pace);
         self.admission.set_scope(scope, self.visits.orders().seeds());
         self.reconsider_paused();
         reply

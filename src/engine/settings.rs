@@ -63,6 +63,8 @@ pub struct Settings {
     pub store: store::Settings,
     /// The state that makes the crawl resumable.
     pub state: State,
+    /// What makes this crawl a part of one that several machines share; `None` if it isn't.
+    pub cluster: Option<super::node::Settings>,
     /// Whether the stream of discovered URLs is written to a trace.
     pub trace: bool,
     /// The key of the fingerprints (keyed hashes) of URLs, drawn at random once a crawl.

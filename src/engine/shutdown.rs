@@ -173,6 +173,7 @@ impl Engine {
         match self.shutdown.stage {
             Stage::Crawling
                 if !busy
+                    && self.cluster.is_none()
                     && self.backlog.urls() == 0
                     && self.admission.seen().is_settled()
                     && !self.backlog.given_up_log().is_reviving()

@@ -465,6 +465,11 @@ impl Frontier {
         self.queues.urls()
     }
 
+    /// Returns the number of URLs that were ever queued, which is the arrival number of the last.
+    pub fn arrivals(&self) -> u64 {
+        self.queues.arrivals()
+    }
+
     /// Returns the number of bytes that URLs take in memory.
     pub fn memory_bytes(&self) -> usize {
         self.queues.memory_bytes()

@@ -438,6 +438,8 @@ impl World {
             Action::Close(conn) => self.net.close(conn),
             Action::Work(job) => self.side.start_job(job),
             Action::Score(page) => self.side.score(page),
+            #[cfg(feature = "cluster")]
+            Action::Queue(_) => unreachable!("no real crawl has a queue yet"),
         }
     }
 }

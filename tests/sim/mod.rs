@@ -3,6 +3,7 @@
 
 mod budget;
 mod census;
+mod cluster;
 mod commands;
 mod held;
 mod outage;

@@ -16,6 +16,7 @@ mod seed_redirects;
 mod trace;
 
 use super::backlog::{Item, Parts, Purpose, Queued};
+use super::cluster::Masks;
 use super::ledger::Work;
 use super::outcome::Outcome;
 use super::seeds::SEED;
@@ -53,6 +54,8 @@ pub(super) struct Admission {
     rating: Rating,
     keys: KeyRules,
     fingerprinter: Fingerprinter,
+    /// What fingerprints are combined with, if the crawl is shared.
+    masks: Option<Masks>,
     scope: Scope,
     rescope: Rescope,
     seed_redirects: SeedRedirects,
@@ -82,6 +85,7 @@ impl Admission {
             rating: Rating::new(settings.rating.clone()),
             keys: KeyRules::new(settings.key.clone()),
             fingerprinter,
+            masks: None,
             rescope: Rescope::new(&scope),
             seed_redirects: SeedRedirects::default(),
             scope,
@@ -120,7 +124,22 @@ impl Admission {
     /// Returns the hash of a URL's deduplication key. URLs with equal keys are duplicates. `key` is
     /// a scratch buffer.
     pub(super) fn key_of(&self, url: UrlRef<'_>, key: &mut Vec<u8>) -> Fingerprint {
-        self.fingerprinter.of(self.keys.key(url, key))
+        let fingerprint = self.fingerprinter.of(self.keys.key(url, key));
+        match &self.masks {
+            None => fingerprint,
+            Some(masks) => Fingerprint(fingerprint.0 ^ masks.of(url.host())),
+        }
+    }
+
+    /// Makes the crawl one that is shared, if there are masks.
+    pub(super) fn set_masks(&mut self, masks: Option<Masks>) {
+        self.masks = masks;
+    }
+
+    /// Returns the masks of a crawl that is shared, for changes.
+    #[cfg(feature = "cluster")]
+    pub(super) fn masks_mut(&mut self) -> Option<&mut Masks> {
+        self.masks.as_mut()
     }
 
     /// Returns the rules by which deduplication keys are computed.

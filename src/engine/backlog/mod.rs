@@ -478,6 +478,12 @@ impl Backlog {
         self.frontier.urls() + self.candidates.len()
     }
 
+    /// Returns the number of URLs that were ever queued, which is the arrival number of the last.
+    #[cfg(feature = "cluster")]
+    pub(super) fn arrivals(&self) -> u64 {
+        self.frontier.arrivals()
+    }
+
     /// Returns the number of URLs that wait at a server, including its candidate.
     pub fn queue_len(&self, id: ServerId) -> usize {
         self.frontier.queue_len(id) + usize::from(self.candidates.contains_key(&id))

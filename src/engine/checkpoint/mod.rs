@@ -310,6 +310,9 @@ impl Engine {
 
     /// Encodes what parts of the engine know that are small enough to be saved at once.
     fn push_parts(&mut self, out: &mut Vec<u8>) {
+        if let Some(cluster) = &mut self.cluster {
+            cluster.checkpoint_begins();
+        }
         self.admission.rating().encode(&mut |piece| frame::push(RATING, piece, out));
         self.admission.quotas().encode(&mut |piece| frame::push(PAGES, piece, out));
         self.admission.seed_redirects().encode(&mut |piece| frame::push(JOINED, piece, out));
@@ -469,6 +472,9 @@ impl Engine {
         log::debug!("checkpoint {} is on disk", own.number);
         self.archive.store_mut().release(own.releases);
         self.counts.checkpoints += 1;
+        if let Some(cluster) = &mut self.cluster {
+            cluster.checkpoint_is_durable(self.turn.at());
+        }
         if !names.is_empty() {
             let job =
                 StateJob { disk: self.storage.disk_ref().handle(), task: Task::Remove(names) };

@@ -19,6 +19,7 @@ use crate::rating;
 use crate::seen;
 use crate::url::scope::{Distance, Reference, Rejection};
 use crate::url::{Batch, Fingerprint, Invalid, Limits, UrlRef, canon::Joiner};
+use std::cell::Cell;
 use std::mem;
 
 /// The fixed cost of joining a link with its base URL, in units of work (see `ledger`), in addition
@@ -156,6 +157,7 @@ impl Engine {
     fn end_page(&mut self, mut page: Page) {
         self.end_traced_page();
         self.note_cut(&mut page);
+        self.note_settled(&page.fetch.url);
         self.write_line(&page.fetch, &page.facts, &[]);
         self.free_page(page.reply);
     }
@@ -346,9 +348,23 @@ impl Engine {
                 let url = follow.batch.get(place);
                 self.admission.trace_link(url, fingerprint);
                 // Most links are known already. The entry is encoded only for the others.
-                let write = |out: &mut Vec<u8>| found.encode(url.as_str(), via, out);
+                let is_new = Cell::new(false);
+                let write = |out: &mut Vec<u8>| {
+                    is_new.set(true);
+                    found.encode(url.as_str(), via, out);
+                };
+                let now = self.turn.at();
+                let mut cluster = self.cluster.as_deref_mut();
+                if let Some(cluster) = &mut cluster
+                    && !cluster.share((fingerprint, found), url, via, now)
+                {
+                    continue;
+                }
                 if !self.chains.hold(fingerprint, write) {
                     self.admission.seen_mut().offer_with(fingerprint, write);
+                }
+                if let Some(cluster) = cluster.filter(|_| is_new.get()) {
+                    cluster.note_new((fingerprint, found), url, via, now);
                 }
             }
             self.turn.charge(Work::Joined, units);

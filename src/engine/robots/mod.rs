@@ -345,6 +345,12 @@ impl Engine {
         let joined = answer.field("location").is_some_and(|location| {
             Joiner::new(base).join(location, encoding_rs::UTF_8, &mut batch).is_ok()
         });
+        if joined && self.is_foreign(batch.get(0)) {
+            // Only its owner may ask that server.
+            self.counts.cut("robots-elsewhere", 1);
+            self.robots_unreachable(of);
+            return;
+        }
         let follows = joined && hops < self.settings.robots.redirects_max;
         let server = if follows { self.server_for(batch.get(0), b'P').ok() } else { None };
         let Some(server) = server else {

@@ -333,11 +333,22 @@ impl Engine {
     /// Drops the URL at the head of a queue if it needs neither a request nor an outcome: a stray
     /// hop, or a URL whose reply is in the archive. Returns whether it was dropped.
     fn drop_without_request(&mut self, id: ServerId) -> bool {
-        let is_dropped = self.drop_stray_hop(id) || self.claim_capture_at_head(id);
+        let is_dropped =
+            self.drop_stale(id) || self.drop_stray_hop(id) || self.claim_capture_at_head(id);
         if is_dropped {
             self.turn.charge(Work::Reread, DROP_UNITS);
         }
         is_dropped
+    }
+
+    /// Drops the URL at the head of a queue if it was queued before another node had its partition:
+    /// unless that node has settled it, it was queued again. Returns whether it was dropped.
+    fn drop_stale(&mut self, id: ServerId) -> bool {
+        let is_stale = self.is_stale(id);
+        if is_stale {
+            self.backlog.take(id).expect("just examined");
+        }
+        is_stale
     }
 
     /// Drops the URL at the head of a queue if it is a hop that a checkpoint restored without its

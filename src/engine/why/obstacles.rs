@@ -139,6 +139,9 @@ impl Engine {
                 all.open(!self.visits.orders().pauses_all(), "the operator has paused its server");
             }
             Some(Hold::Slowed(until)) => all.until(until, "the operator has slowed its host"),
+            Some(Hold::Elsewhere(until)) => {
+                all.until(until, "another node crawls its server, or none does yet");
+            }
             Some(Hold::Blocked) | None => {}
         }
         all.soon(server.state() == ServerState::Busy, "its server is being visited");

@@ -230,6 +230,11 @@ impl Queues {
         self.store.disk.as_ref().map_or((0, 0), |disk| disk.segments.bytes())
     }
 
+    /// Returns the number of URLs that were ever queued, which is the arrival number of the last.
+    pub fn arrivals(&self) -> u64 {
+        self.arrivals
+    }
+
     /// Adds a URL to a queue and returns its arrival number. In the order of arrival the URL goes
     /// behind all others, in the order of quality it goes where its quality says. With `is_first`
     /// it goes before all URLs that lack that flag. Moves URLs to disk if memory is full.

@@ -116,6 +116,16 @@ impl Settings {
         self.domain_delay = new.domain_delay;
     }
 
+    /// Returns the politeness of one of `nodes` crawlers that visit the same addresses, each
+    /// without a word from the others: rests of addresses are as many times as long, and caps on
+    /// their visits are divided. A cap below the number of nodes can't be kept; it becomes 1.
+    pub fn shared_by(&self, nodes: u32) -> Self {
+        let cap = self.address_visits_max;
+        let address_visits_max = if cap == 0 { 0 } else { (cap / nodes).max(1) };
+        let address_delay = self.address_delay.saturating_mul(nodes);
+        Self { address_visits_max, address_delay, ..self.clone() }
+    }
+
     /// Returns the key of the first value that can't be changed to that of `new` while the crawl
     /// runs, or `None` if all can. Servers get a group when they become known, and only if its cap
     /// or its delay is set.

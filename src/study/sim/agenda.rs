@@ -5,6 +5,7 @@
 //!
 //! Cost: O(log n) for an event of 32 bytes; n is a few for each open connection.
 
+use crate::engine::contract::queue;
 use crate::engine::contract::{Answer, CloseReason, ConnId, Job, LookupId, NameFailure, Scored};
 use crate::ground::time::Instant;
 use std::cmp::{Ordering, Reverse};
@@ -33,6 +34,8 @@ pub(super) enum Event {
     Works(Box<Job>),
     /// The program that scores pages has answered.
     Scored(Box<Scored>),
+    /// The queue of the cluster tells something, on this connection.
+    Queue(u64, Box<queue::Event>),
 }
 
 impl Event {

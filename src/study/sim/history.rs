@@ -71,6 +71,7 @@ impl History {
             Action::Close(_) => 6,
             Action::Work(_) => 7,
             Action::Score(_) => 8,
+            Action::Queue(_) => 9,
         };
         self.number(kind);
         match action {
@@ -109,6 +110,7 @@ impl History {
                 self.number(page.id.0);
                 self.bytes(page.text.as_bytes());
             }
+            Action::Queue(request) => self.bytes(format!("{request:?}").as_bytes()),
         }
     }
 

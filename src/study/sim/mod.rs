@@ -18,6 +18,7 @@
 //! work and making the page; a million pages on 10,000 hosts take 43 s and 360 MB, of which 230 MB
 //! are the crawl log. Memory is used for hosts that were contacted and connections that are open.
 
+pub mod cluster;
 pub mod disk;
 pub mod judge;
 pub mod observation;
@@ -32,6 +33,7 @@ mod flow;
 mod gateway;
 mod history;
 mod hosts;
+mod line;
 mod net;
 mod pipe;
 mod process;
@@ -43,6 +45,7 @@ mod server;
 mod work;
 
 use crate::engine::Engine;
+use crate::engine::contract::queue::Request;
 use crate::engine::contract::{Action, ConnId, Job};
 use crate::ground::time::{Instant, Now};
 use crate::study::web::Web;
@@ -52,6 +55,7 @@ use core::{Core, Tally};
 use disk::MemoryDisk;
 use history::History;
 use hosts::Hosts;
+use line::Line;
 use net::{Net, Origin};
 use process::Process;
 use scene::Scene;
@@ -84,6 +88,8 @@ pub struct World {
     /// Events for the crawler that are due and wait for its next turn, each with the time at which
     /// it became due.
     inbox: VecDeque<(Instant, Event)>,
+    /// The line to the queue of a cluster.
+    line: Line,
 }
 
 /// What the callbacks of [`World::run_watched`] and [`World::run_until`] receive.
@@ -160,6 +166,7 @@ impl World {
             time_max: settings.time_max,
             stopped_until: Instant::ZERO,
             inbox: VecDeque::new(),
+            line: Line::default(),
         }
     }
 
@@ -188,6 +195,17 @@ impl World {
     /// turn meanwhile. Its clocks, its side threads and the servers go on.
     pub fn stop_for(&mut self, time: Duration) {
         self.stopped_until = self.scene.now + time;
+    }
+
+    /// Returns what the crawler has asked of its cluster's queue since the last call, and when.
+    pub fn take_requests(&mut self) -> Vec<(Instant, Request)> {
+        self.line.take()
+    }
+
+    /// Brings something from the queue of the cluster to the crawler.
+    pub fn bring(&mut self, arrival: queue::Arrival) {
+        let event = Event::Queue(arrival.connection, Box::new(arrival.event));
+        self.scene.agenda.at(arrival.at, event);
     }
 
     /// Keeps all further actions of the crawler as text, one per line, for [`World::actions`].
@@ -432,6 +450,11 @@ impl World {
             Event::Arrives(conn) => net.deliver(engine, conn, now, scene),
             Event::Works(job) => engine.worked(now, job.run()),
             Event::Scored(answer) => engine.scored(now, *answer),
+            Event::Queue(connection, event) => {
+                if self.line.hears(connection, &event) {
+                    engine.queue_event(now, *event);
+                }
+            }
             Event::Requests(_) | Event::Serve(_) | Event::Gateway(_) => {
                 unreachable!("what happens outside waits for nobody")
             }
@@ -465,6 +488,7 @@ impl World {
                 Action::Close(conn) => net.close(conn, scene),
                 Action::Work(job) => self.worker.start(job, scene),
                 Action::Score(page) => self.scorer.score(&page, scene),
+                Action::Queue(request) => self.line.ask(scene.now, *request),
             }
         }
     }

@@ -53,6 +53,8 @@ pub(in crate::engine) enum Hold {
     Blocked,
     /// The host is slowed, and rests until this time.
     Slowed(Instant),
+    /// The server's partition isn't this node's to crawl. It is looked at again at this time.
+    Elsewhere(Instant),
 }
 
 impl Orders {

@@ -20,6 +20,9 @@ impl Engine {
     /// Returns why an order doesn't let a server be visited now, at `address` if it is known, or
     /// `None` if none forbids it.
     pub(in crate::engine) fn held_by(&self, id: ServerId, address: Option<IpAddr>) -> Option<Hold> {
+        if let Some(until) = self.is_elsewhere(id) {
+            return Some(Hold::Elsewhere(until));
+        }
         let rules = &self.visits.orders.rules;
         if !rules.is_any() {
             return None;
@@ -33,7 +36,8 @@ impl Engine {
 
     /// Returns whether an order forbids all requests to a server, at this address.
     pub(in crate::engine) fn forbids_request(&self, id: ServerId, address: IpAddr) -> bool {
-        matches!(self.held_by(id, Some(address)), Some(Hold::Paused | Hold::Blocked))
+        let hold = self.held_by(id, Some(address));
+        matches!(hold, Some(Hold::Paused | Hold::Blocked | Hold::Elsewhere(_)))
     }
 
     /// Returns how many requests a visit to a server may make if its host is slowed: one, or none
@@ -62,7 +66,7 @@ impl Engine {
         self.turn.charge(Work::Rules, SERVER_UNITS);
         let until = match hold {
             Hold::Blocked => return self.drop_blocked(id),
-            Hold::Slowed(until) => until,
+            Hold::Slowed(until) | Hold::Elsewhere(until) => until,
             // Not all servers of a large pause wake in the same turn.
             Hold::Paused => now + HELD + Duration::from_millis(id.0 as u64 % HELD_SPREAD_MS),
         };

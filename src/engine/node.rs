@@ -1,0 +1,33 @@
+//! The settings of a crawl that is a part of a larger one: one node of a cluster.
+
+#[cfg(feature = "cluster")]
+use crate::cluster::{member, outbox, queue::Name};
+#[cfg(feature = "cluster")]
+use std::time::Duration;
+
+#[cfg(feature = "cluster")]
+/// What makes this crawl a part of a larger one.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The name of this node.
+    pub node: Name,
+    /// A random number, another one for each process.
+    pub incarnation: u64,
+    /// The number of the process that had the same job directory before.
+    pub previous: Option<u64>,
+    /// What all nodes have in common.
+    pub member: member::Settings,
+    /// The limits on what waits to be published.
+    pub outbox: outbox::Settings,
+    /// The size of the cache of links that were sent, as a power of two.
+    pub sent_log2: u32,
+    /// The most bytes of a log that are read at once.
+    pub portion_bytes: usize,
+    /// How long a log is left alone that had nothing new.
+    pub poll: Duration,
+}
+
+/// What makes this crawl a part of a larger one: nothing does.
+#[cfg(not(feature = "cluster"))]
+#[derive(Clone, Debug)]
+pub enum Settings {}

@@ -1,0 +1,132 @@
+//! Several nodes that share one crawl, simulated.
+
+use super::stand::Plan;
+use super::varied;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use sted::cluster::queue::Name;
+use sted::cluster::{member, outbox};
+use sted::engine::Engine;
+use sted::engine::node::Settings;
+use sted::ground::stats::{Meter, still};
+use sted::ground::time::Instant;
+use sted::study::sim::cluster::Cluster;
+use sted::study::sim::disk::MemoryDisk;
+use sted::study::sim::{Observation, World, queue};
+
+const KEY: [u8; 16] = [7; 16];
+/// The least time between two requests to a server.
+const DELAY: Duration = Duration::from_millis(200);
+
+/// A request that a server has received.
+#[derive(Clone, Debug)]
+struct Asked {
+    at: Instant,
+    node: usize,
+    host: u32,
+    path: Box<str>,
+}
+
+type Log = Arc<Mutex<Vec<Asked>>>;
+
+fn plan() -> Plan {
+    let web = sted::study::web::Settings { hosts: 60, pages: 1_500, ..varied(3) };
+    Plan::new(web).with(&[
+        "connections.open_max = 16",
+        "politeness.delay = \"200ms\"",
+        "politeness.delay_factor = 0",
+        "politeness.burst = 1",
+        "politeness.address_visits_max = 6",
+        "state.keep = true",
+        "state.checkpoint_period = \"5s\"",
+    ])
+}
+
+fn settings_of(node: usize) -> Settings {
+    Settings {
+        node: Name::new(&format!("node-{node}")).expect("a name"),
+        incarnation: 1 + node as u64,
+        previous: None,
+        member: member::Settings {
+            key: KEY,
+            partitions: 1_024,
+            ttl: Duration::from_secs(6),
+            drift_ppm: 500,
+            settle: Duration::from_secs(5),
+            equal: Vec::new(),
+        },
+        outbox: outbox::Settings { wait_max: Duration::from_millis(500), ..Default::default() },
+        sent_log2: 12,
+        portion_bytes: 128 << 10,
+        poll: Duration::from_millis(500),
+    }
+}
+
+/// Returns a world and the crawl in it: a node's, or one of its own.
+fn node(plan: &Plan, cluster: Option<Settings>, number: usize, log: &Log) -> (World, Engine) {
+    let (web, seeds, mut settings) = plan.parts();
+    (settings.cluster, settings.fingerprint_key) = (cluster, KEY);
+    let mut world = World::of_web(Arc::clone(&web), plan.world.clone());
+    let log = Arc::clone(log);
+    world.watch_servers(Box::new(move |at, seen| {
+        if let Observation::Request { host, path, .. } = seen {
+            let asked = Asked { at, node: number, host: *host, path: path.clone() };
+            log.lock().expect("no test panics here").push(asked);
+        }
+    }));
+    let disk = Box::new(MemoryDisk::new());
+    let engine = Engine::open(settings, &seeds, disk, Meter::new(still), world.now())
+        .unwrap_or_else(|error| panic!("{error}"));
+    (world, engine)
+}
+
+/// Returns the URLs of pages that were asked for, by host and path, and how often.
+fn pages(log: &Log) -> BTreeMap<(u32, Box<str>), usize> {
+    let mut pages = BTreeMap::new();
+    for asked in log.lock().expect("no test panics here").iter() {
+        if &*asked.path != "/robots.txt" {
+            *pages.entry((asked.host, asked.path.clone())).or_default() += 1;
+        }
+    }
+    pages
+}
+
+/// Three nodes, which join one after the other, ask together for what one crawler asks for, each
+/// URL once; whoever asks a server, it gets its rests.
+#[test]
+fn three_nodes_fetch_what_one_does() {
+    let alone = Log::default();
+    let plan = plan();
+    let (mut world, mut engine) = node(&plan, None, 0, &alone);
+    world.run(&mut engine).expect("it ends");
+    let expected = pages(&alone);
+    assert!(expected.len() > 1_000);
+
+    let log = Log::default();
+    let nodes = (0..3).map(|number| node(&plan, Some(settings_of(number)), number, &log));
+    let mut cluster = Cluster::new(nodes.collect(), queue::Settings::default());
+    let enough = &mut |_: &mut Cluster| true;
+    cluster.run_until(Instant::from_micros(150_000_000), enough).expect("it goes on");
+    let found = pages(&log);
+    let repeated: Vec<_> =
+        found.iter().filter(|(url, times)| expected.get(*url) != Some(times)).collect();
+    assert!(repeated.is_empty(), "asked for otherwise: {repeated:?}");
+    let (found, expected): (BTreeSet<_>, BTreeSet<_>) =
+        (found.into_keys().collect(), expected.into_keys().collect());
+    let missing: Vec<_> = expected.difference(&found).collect();
+    assert!(missing.is_empty(), "never asked for: {missing:?}");
+
+    let mut last: BTreeMap<u32, Asked> = BTreeMap::new();
+    let mut shares = [0; 3];
+    let mut log = log.lock().expect("no test panics here").clone();
+    log.sort_by_key(|asked| asked.at);
+    for asked in log {
+        shares[asked.node] += 1;
+        if let Some(before) = last.insert(asked.host, asked.clone()) {
+            assert!(asked.at.since(before.at) >= DELAY, "{before:?}, {asked:?}");
+        }
+    }
+    assert!(shares.iter().all(|requests| *requests > 200), "{shares:?}");
+    println!("{shares:?} {:?}", cluster.queue().figures());
+}
