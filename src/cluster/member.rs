@@ -1,6 +1,6 @@
 //! Which partitions this node may crawl, and by which number it multiplies rests of addresses.
 //!
-//! A [`Member`] is a state machine: it is told the time, what entries say, and what became of its
+//! A [`Member`] is a state machine. Its inputs are the time, entries, and what became of its
 //! writes; it returns writes, changes and its next deadline. It does no I/O.
 //!
 //! The protocol:
@@ -267,7 +267,7 @@ impl Member {
     }
 
     /// Returns the number by which this node multiplies the rests of addresses. It is to be asked
-    /// anew after whatever was told, before the next request.
+    /// anew after each input, before the next request.
     pub fn nodes(&self) -> u32 {
         self.crawl.nodes()
     }

@@ -1,5 +1,5 @@
-//! Several machines that share one crawl: which node crawls which domains, and what the nodes tell
-//! each other.
+//! Several machines that share one crawl: which node crawls which domains, and which messages
+//! they exchange.
 //!
 //! A *node* is one process with its own engine, archive and state. Nodes never talk to each other;
 //! all of them use one *queue*, a durable message system, which keeps two things:

@@ -144,7 +144,7 @@ pub struct Reading {
     pub bytes_max: usize,
 }
 
-/// What the queue tells a node.
+/// What the queue reports to a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// There is a connection to the queue. All entries will be shown as they are now.

@@ -6,10 +6,10 @@
 //!
 //! A turn has four budgets of equal size, so that no kind of work can starve the others: *intake*
 //! pays for bytes that come off sockets and go to the archive; *pages* pays for decoding, scanning
-//! and joining the links of pages, and for taking up replies that a job has archived; *queues* pays
-//! for what happens to URLs: admitting and dropping them, matching them with robots.txt rules,
-//! reading their replies back from the archive when a crawl resumes, and counting what servers wait
-//! for; *names* pays for DNS look-ups.
+//! and joining the links of pages, for taking up replies that a job has archived, and for links from
+//! the logs of a cluster; *queues* pays for what happens to URLs: admitting and dropping them,
+//! matching them with robots.txt rules, reading their replies back from the archive when a crawl
+//! resumes, and counting what servers wait for; *names* pays for DNS look-ups.
 //!
 //! Law: a turn never takes more than [`Ledger::units_max`] from a budget, which is the budget plus
 //! one step that began when little of it was left. A step costs at most [`STEP_UNITS`]. Archiving a
@@ -44,7 +44,7 @@ pub enum Work {
     /// Bytes converted to UTF-8.
     Converted,
     /// Joining links with their base URLs: bytes of the reference and of the URL, plus the cost of
-    /// mapping host names to ASCII.
+    /// mapping host names to ASCII; and bytes of records from the logs of a cluster.
     Joined,
     /// Rules of robots.txt: bytes of files parsed, of rules copied, and of paths and patterns
     /// compared when URLs are matched.

@@ -327,7 +327,7 @@ impl Engine {
         self.turn.back(stage);
     }
 
-    /// Reports what the queue that the nodes of a cluster share tells this one.
+    /// Reports an event of the queue that the nodes of a cluster share.
     #[cfg(feature = "cluster")]
     pub fn queue_event(&mut self, now: Now, event: contract::queue::Event) {
         self.turn.set_time(now);

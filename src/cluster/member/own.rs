@@ -196,14 +196,14 @@ impl Own {
         }
     }
 
-    /// Returns when the next write is due, if the entry is to have this state and tell of this
+    /// Returns when the next write is due, if the entry is to have this state and name this
     /// roll. A session begins only for [`State::Joining`].
     pub(super) fn due(&self, state: State, roll: Revision) -> Instant {
         let due = match (self.session, self.value()) {
             (Some(_), Some(value)) => {
                 let wait = match self.attempts[..] {
                     _ if value.state != state => Duration::ZERO,
-                    // While many nodes begin, several changes of the roll are told in one write.
+                    // While many nodes begin, one write covers several changes of the roll.
                     _ if value.roll != roll => self.timing.pace,
                     [] => self.timing.renewal,
                     [..] => self.timing.patience,

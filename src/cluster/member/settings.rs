@@ -50,7 +50,7 @@ pub(super) struct Timing {
     pub(super) settling: Duration,
     /// The time between two renewals.
     pub(super) renewal: Duration,
-    /// The least time between two writes of a node's own entry that tell of a new roll.
+    /// The least time between two writes of a node's own entry that name a new roll.
     pub(super) pace: Duration,
     /// How long an answer may take before it counts as lost.
     pub(super) patience: Duration,

@@ -103,8 +103,8 @@ impl Logs {
         self.logs[partition.index()].phase
     }
 
-    /// Returns the number that tells what this node knows of a partition now from what it knew
-    /// before others had it.
+    /// Returns the number of times that what this node knew of a partition has become void, because
+    /// another node had it.
     pub(super) fn generation(&self, partition: Partition) -> u32 {
         self.logs[partition.index()].generation
     }

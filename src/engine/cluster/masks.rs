@@ -1,4 +1,4 @@
-//! Masks that tell what a node knows of a partition now from what it knew before.
+//! Masks of fingerprints: what a node knew of a partition before another had it doesn't count.
 
 use crate::cluster::partition::PARTITIONS;
 use crate::cluster::{Partition, Partitioner};

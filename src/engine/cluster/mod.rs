@@ -104,7 +104,7 @@ impl Cluster {
 }
 
 impl Engine {
-    /// Takes what the queue of the cluster tells this node.
+    /// Takes an event of the queue of the cluster.
     pub(super) fn take_queue_event(&mut self, event: Event) {
         let now = self.turn.at();
         let Some(cluster) = &mut self.cluster else { return };

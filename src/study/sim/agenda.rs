@@ -34,7 +34,7 @@ pub(super) enum Event {
     Works(Box<Job>),
     /// The program that scores pages has answered.
     Scored(Box<Scored>),
-    /// The queue of the cluster tells something, on this connection.
+    /// An event of the queue of the cluster arrives on this connection.
     Queue(u64, Box<queue::Event>),
 }
 

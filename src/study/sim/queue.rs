@@ -114,7 +114,7 @@ struct Node {
     /// The number of its connection; 0 if it has none. What was asked on an earlier one is not
     /// answered.
     connection: u64,
-    /// When it was last told of a key, so that it is told of changes in their order.
+    /// When the last change of each key arrives, so that changes arrive in their order.
     told: BTreeMap<Key, Instant>,
 }
 
