@@ -6,8 +6,8 @@
 //!
 //! A turn has four budgets of equal size, so that no kind of work can starve the others: *intake*
 //! pays for bytes that come off sockets and go to the archive; *pages* pays for decoding, scanning
-//! and joining the links of pages, for taking up replies that a job has archived, and for links from
-//! the logs of a cluster; *queues* pays for what happens to URLs: admitting and dropping them,
+//! and joining the links of pages, for taking up replies that a job has archived, and for records
+//! from the logs of a cluster; *queues* pays for what happens to URLs: admitting and dropping them,
 //! matching them with robots.txt rules, reading their replies back from the archive when a crawl
 //! resumes, and counting what servers wait for; *names* pays for DNS look-ups.
 //!

@@ -95,9 +95,9 @@ impl Cluster {
         }
     }
 
-    /// Takes up one record of what was read from the logs. Returns the units of work that it cost;
-    /// `None` if there is none.
-    fn use_record(&mut self, seen: &mut Seen) -> Option<usize> {
+    /// Takes up one record of what was read from the logs. Returns what came of it; `None` if there
+    /// is none.
+    fn use_record(&mut self, seen: &mut Seen) -> Option<Used> {
         let (message, offset, phase) = self.logs.message()?;
         let partition = message.partition;
         let mask = self.mask(partition);
@@ -107,16 +107,23 @@ impl Cluster {
                 Err(damage) => {
                     log::warn!("cluster: a message of partition {partition} {damage}");
                     self.logs.advance(None);
-                    return Some(RECORD_UNITS);
+                    return Some(Used { units: RECORD_UNITS, is_damaged: true });
                 }
             },
             offset => Reader::resume(&message.payload, offset),
         };
         let before = reader.position();
-        let mut units = RECORD_UNITS;
+        let (mut units, mut is_damaged) = (RECORD_UNITS, false);
         match reader.next() {
             Some(Ok(Record::Link(link))) if phase != Phase::Settled => {
-                offer_link(&link, mask, seen);
+                let url = UrlRef::from_canonical(link.url.as_bytes());
+                match url.filter(|url| self.partition_of(url.host()) == partition) {
+                    Some(url) => offer_link(&link, url, mask, seen),
+                    None => {
+                        log::warn!("cluster: {:?} isn't of partition {partition}", link.url);
+                        is_damaged = true;
+                    }
+                }
             }
             Some(Ok(Record::Settled(settled))) if !matches!(phase, Phase::Links(_)) => {
                 for fingerprint in settled {
@@ -126,6 +133,7 @@ impl Cluster {
             }
             Some(Err(damage)) => {
                 log::warn!("cluster: a message of partition {partition} {damage}");
+                is_damaged = true;
             }
             _ => {}
         }
@@ -133,13 +141,21 @@ impl Cluster {
         let is_done = reader.position() >= message.payload.len();
         let offset = reader.position();
         self.logs.advance((!is_done).then_some(offset));
-        Some(units)
+        Some(Used { units, is_damaged })
     }
 }
 
+/// What came of a record that was taken up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Used {
+    /// The units of work that it cost.
+    units: usize,
+    /// Whether it makes no sense, and was skipped.
+    is_damaged: bool,
+}
+
 /// Offers a URL from a log to the seen test.
-fn offer_link(link: &Link<'_>, mask: u64, seen: &mut Seen) {
-    let Some(url) = UrlRef::from_canonical(link.url.as_bytes()) else { return };
+fn offer_link(link: &Link<'_>, url: UrlRef<'_>, mask: u64, seen: &mut Seen) {
     let Link { via, letter, hops, requisite, depth, estimate, .. } = *link;
     let found = Discovery { letter, hops, depth, requisite, estimate };
     let key = Fingerprint(link.fingerprint.0 ^ mask);
@@ -151,9 +167,12 @@ impl Engine {
     pub(super) fn use_messages(&mut self) {
         let Some(cluster) = &mut self.cluster else { return };
         while !self.turn.is_spent(Work::Joined)
-            && let Some(units) = cluster.use_record(self.admission.seen_mut())
+            && let Some(used) = cluster.use_record(self.admission.seen_mut())
         {
-            self.turn.charge(Work::Joined, units);
+            self.turn.charge(Work::Joined, used.units);
+            if used.is_damaged {
+                self.counts.cut("cluster-damaged", 1);
+            }
         }
         if self.admission.seen().has_fresh() {
             self.admit_fresh();
@@ -206,5 +225,101 @@ impl Engine {
                 self.end_connection(slot, None, Close::Ours);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::member;
+    use crate::cluster::outbox;
+    use crate::cluster::queue::{Delivery, Name, Revision, Sequence};
+    use crate::cluster::record::{Records, Sender};
+    use crate::engine::node::Settings;
+    use crate::frontier::scheduler;
+    use crate::seen;
+    use std::time::Duration;
+
+    fn cluster() -> Cluster {
+        let settings = Settings {
+            node: Name::new("a").expect("a name"),
+            incarnation: 1,
+            previous: None,
+            member: member::Settings {
+                key: [3; 16],
+                partitions: 1_024,
+                ttl: Duration::from_secs(30),
+                drift_ppm: 500,
+                settle: Duration::from_secs(5),
+                equal: Vec::new(),
+            },
+            outbox: outbox::Settings::default(),
+            sent_log2: 8,
+            portion_bytes: 1 << 10,
+            poll: Duration::from_secs(1),
+        };
+        Cluster::new(&settings, &scheduler::Settings::default(), 1, 1)
+    }
+
+    /// Reads these payloads from the log of a partition, after its settled URLs. Returns what came
+    /// of each record.
+    fn use_all(cluster: &mut Cluster, of: Partition, payloads: Vec<Vec<u8>>) -> (Vec<bool>, Seen) {
+        let (now, mut seen) = (Instant::ZERO, Seen::new(seen::Settings::default()));
+        cluster.logs.take(of, Revision(1), 0);
+        let settled = cluster.logs.next_reading(now).expect("the log is read");
+        cluster.logs.read(&settled, Some(Vec::new()), now);
+        let links = cluster.logs.next_reading(now).expect("it is read again");
+        let message = |(number, payload): (usize, Vec<u8>)| Delivery {
+            partition: of,
+            sequence: Sequence(1 + number as u64),
+            payload: payload.into(),
+        };
+        let messages = payloads.into_iter().enumerate().map(message).collect();
+        cluster.logs.read(&links, Some(messages), now);
+        let used = std::iter::from_fn(|| cluster.use_record(&mut seen));
+        let damaged = used.map(|used| used.is_damaged).collect();
+        (damaged, seen)
+    }
+
+    /// What makes no sense, or belongs to another partition, is skipped and reported; the rest of
+    /// the log is taken up.
+    #[test]
+    fn damaged_records_are_skipped_and_counted() {
+        let mut cluster = cluster();
+        let of = cluster.partition_of("a.test");
+        let payload = |url: &str| {
+            let (mut records, mut payload) = (Records::new(), Vec::new());
+            let fingerprint = Fingerprint(url.len() as u64);
+            let (letter, hops, requisite, depth, tries) = (b'L', 0, 0, 1, 0);
+            let estimate = None;
+            records.link(&Link {
+                fingerprint,
+                url,
+                via: "",
+                letter,
+                hops,
+                requisite,
+                depth,
+                tries,
+                estimate,
+            });
+            Sender { name: Name::new("b").expect("a name"), incarnation: 1 }.put(&mut payload);
+            records.iter().for_each(|record| payload.extend_from_slice(record));
+            payload
+        };
+        let own = "http://a.test/";
+        let cut = payload(own)[..payload(own).len() - 1].to_vec();
+        let payloads = vec![
+            b"\xff".to_vec(),
+            payload("http://other.test/page"),
+            payload("no URL"),
+            cut,
+            payload(own),
+        ];
+        let (damaged, mut seen) = use_all(&mut cluster, of, payloads);
+        assert_eq!(damaged, [true, true, true, true, false]);
+        let (_, url, _) = Discovery::decode(seen.fresh().expect("the last one is new"));
+        assert_eq!(url.as_str(), own);
+        assert_eq!(seen.fresh(), None);
     }
 }
