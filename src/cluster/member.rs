@@ -282,6 +282,11 @@ impl Member {
         self.holdings.release(partition);
     }
 
+    /// Returns whether the node has left the crawl in order.
+    pub fn has_left(&self) -> bool {
+        self.standing.has_left
+    }
+
     /// Begins to leave the crawl in order: all partitions are given up. When all are released, the
     /// session ends and [`Change::Left`] is reported.
     pub fn leave(&mut self, now: Instant) {

@@ -6,6 +6,7 @@
 
 pub use super::Partition;
 use std::fmt;
+use std::time::Duration;
 
 /// The name of a node: 1 to 32 of `a-z`, `0-9` and `-`. No two nodes of a crawl have the same.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -100,12 +101,21 @@ pub struct Message {
     pub payload: Box<[u8]>,
 }
 
+/// The number of a publication. No two publications of a crawl have the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PublicationId {
+    /// The random number of the process that has made the publication.
+    pub process: u64,
+    /// Its number among those of that process.
+    pub number: u64,
+}
+
 /// Messages that are appended to their logs together, or not at all.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Publication {
-    /// The number to report the answer with. The queue refuses a number that it has taken from
-    /// this node before, so that a repetition does no harm.
-    pub id: u64,
+    /// The number to report the answer with. The queue refuses a number that it has taken before,
+    /// so that a repetition does no harm.
+    pub id: PublicationId,
     /// The messages, in order.
     pub messages: Vec<Message>,
 }
@@ -130,6 +140,8 @@ pub enum Request {
     Publish(Publication),
     /// Read a log. The answer is [`Event::Read`].
     Read(Reading),
+    /// Remove messages from the beginning of a log. There is no answer.
+    Purge(Purge),
 }
 
 /// A place from which a log is to be read.
@@ -142,6 +154,28 @@ pub struct Reading {
     /// The number of bytes of payload that are wanted. If there is a message, at least one is
     /// returned, however long.
     pub bytes_max: usize,
+    /// How long the queue waits for a message if there is none.
+    pub wait: Duration,
+    /// What the answer is for.
+    pub purpose: Purpose,
+}
+
+/// What a log is read for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// To crawl its URLs.
+    Crawl,
+    /// To make a snapshot of it.
+    Snapshot,
+}
+
+/// Messages of a log that aren't needed any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Purge {
+    /// The log.
+    pub partition: Partition,
+    /// The last message that isn't needed.
+    pub through: Sequence,
 }
 
 /// What the queue reports to a node.
@@ -163,12 +197,12 @@ pub enum Event {
     /// The answer to a publication.
     Published {
         /// The number of the publication.
-        id: u64,
+        id: PublicationId,
         /// Whether its messages are durable in their logs. If not, they may be all the same.
         is_durable: bool,
     },
-    /// The answer to a reading; no messages if there are none yet. The reading is to be repeated
-    /// for more.
+    /// The answer to a reading; no messages if none came while the queue waited for them. The
+    /// reading is to be repeated for more.
     Read {
         /// The place from which the log was read.
         reading: Reading,

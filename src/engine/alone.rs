@@ -3,10 +3,17 @@
 
 use super::Engine;
 use super::admission::Discovery;
+use super::backlog::Item;
 use super::node::Settings;
+use super::outcome::Outcome;
 use crate::frontier::{ServerId, scheduler};
+use crate::ground::disk::{self, Disk};
+use crate::ground::frame::{self, Flaw, Mark};
 use crate::ground::time::Instant;
 use crate::url::{Fingerprint, UrlRef};
+
+/// The folder of a node's outbox.
+pub(super) const OUTBOX_FOLDER: &str = "state/outbox";
 
 /// A node of a cluster: there is none.
 #[derive(Debug)]
@@ -23,7 +30,7 @@ impl Masks {
 }
 
 impl Cluster {
-    pub(super) fn new(own: &Settings, _: &scheduler::Settings, _crawl: u64, _first: u64) -> Self {
+    pub(super) fn new(own: &Settings, _: &scheduler::Settings, _crawl: u64) -> Self {
         match *own {}
     }
 
@@ -51,11 +58,35 @@ impl Cluster {
         match *self {}
     }
 
-    pub(super) fn checkpoint_begins(&mut self) {
+    pub(super) fn write(&mut self, _all: bool, _: &mut dyn Disk) -> Result<(), disk::Error> {
         match *self {}
     }
 
-    pub(super) fn checkpoint_is_durable(&mut self, _now: Instant) {
+    pub(super) fn mark(&mut self, _: &mut dyn Disk) -> Result<Mark, disk::Error> {
+        match *self {}
+    }
+
+    pub(super) fn encode(&self, _out: &mut Vec<u8>) {
+        match *self {}
+    }
+
+    pub(super) fn checkpoint_is_durable(&mut self, _now: Instant) -> Vec<String> {
+        match *self {}
+    }
+
+    pub(super) fn restore_files(
+        &mut self,
+        _files: &[(String, u64)],
+        _: &mut dyn Disk,
+    ) -> Result<(), frame::Error> {
+        match *self {}
+    }
+
+    pub(super) fn restore_outbox(&mut self, _bytes: &[u8]) -> Result<(), Flaw> {
+        match *self {}
+    }
+
+    pub(super) fn decode(&mut self, _bytes: &[u8], _: &mut Masks) -> Result<(), Flaw> {
         match *self {}
     }
 
@@ -68,6 +99,16 @@ impl Engine {
     pub(super) fn expire_cluster(&mut self) {}
 
     pub(super) fn work_cluster(&mut self) {}
+
+    pub(super) fn leave_cluster(&mut self) {}
+
+    pub(super) fn has_left_cluster(&self) -> bool {
+        true
+    }
+
+    pub(super) fn can_leave_cluster(&self) -> bool {
+        false
+    }
 
     pub(super) fn set_pace(&mut self, _pace: &scheduler::Settings) {}
 
@@ -86,4 +127,14 @@ impl Engine {
     pub(super) fn share_seed(&mut self, _key: Fingerprint, _url: UrlRef<'_>) {}
 
     pub(super) fn note_settled(&mut self, _url: &str) {}
+
+    pub(super) fn note_wait(&mut self, _id: ServerId, _due: Instant) {}
+
+    pub(super) fn note_retired(&mut self, _id: ServerId, _outcome: Outcome) {}
+
+    pub(super) fn note_tries(&mut self, _id: ServerId, _item: &Item) {}
+
+    pub(super) fn is_given_up_before(&mut self, _id: ServerId) -> bool {
+        false
+    }
 }

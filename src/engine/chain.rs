@@ -234,7 +234,6 @@ impl Engine {
         self.release_redirected(number, key);
         match self.check_hop(&chain) {
             Ok(()) if self.is_foreign(chain.hop.url.view()) => {
-                self.note_settled(&self.beginning_of(&chain));
                 self.detach_target(&chain);
             }
             Ok(()) => {
@@ -298,23 +297,24 @@ impl Engine {
             return self.end_before_request(chain, outcome);
         }
         // Whatever fetches the target reports its outcome.
-        self.note_seed_outcome(chain, Outcome::RedirectToKnown);
+        self.end_chain(chain, Outcome::RedirectToKnown);
         let Hop { url, key, via, hops, .. } = &chain.hop;
         let found = self.redirected_from(&chain.first, *hops);
-        let now = self.turn.at();
-        let mut cluster = self.cluster.as_deref_mut();
-        if let Some(cluster) = &mut cluster
-            && !cluster.share((*key, found), url.view(), via, now)
-        {
-            return;
+        self.offer_link((*key, found), url.view(), via);
+    }
+
+    /// Ends the chain of a hop that may not be requested here any more, because the server is
+    /// another node's now. That node gets its URL as a link.
+    pub(super) fn hand_over_hop(&mut self, number: u32) {
+        let Some(mut chain) = self.chains.live.remove(&number) else { return };
+        let before = chain.hop.key;
+        if self.chains.requested.get(&before.0).is_some_and(|asked| asked.chain == number) {
+            // A link to this URL that is held is in the log of its partition.
+            let asked = self.chains.requested.remove(&before.0).expect("just looked");
+            self.chains.undecided.extend(asked.waiting);
         }
-        let write = |out: &mut Vec<u8>| found.encode(url.as_str(), via, out);
-        if !self.chains.hold(*key, write) {
-            self.admission.seen_mut().offer_with(*key, write);
-        }
-        if let Some(cluster) = cluster {
-            cluster.note_new((*key, found), url.view(), via, now);
-        }
+        chain.hop.key = self.key_of(chain.hop.url.view());
+        self.detach_target(&chain);
     }
 
     /// Queues the next hop of a chain, unless it must wait for another chain or a look-up, or is
@@ -406,7 +406,7 @@ impl Engine {
             return;
         };
         let Some(chain) = self.chains.live.remove(&number) else { return };
-        self.note_seed_outcome(&chain, outcome);
+        self.end_chain(&chain, outcome);
         let key = chain.hop.key;
         self.admission.seen_mut().offer(key, &[DONE]);
         if self.chains.requested.get(&key.0).is_some_and(|asked| asked.chain == number) {
@@ -462,10 +462,14 @@ impl Engine {
         {
             self.admission.seed_redirects().left_scope(&beginning, url.view(), why);
         }
-        self.note_seed_outcome(chain, outcome);
+        self.end_chain(chain, outcome);
     }
 
-    fn note_seed_outcome(&mut self, chain: &Chain, outcome: Outcome) {
+    /// Notes the outcome of a chain, which is that of its first URL.
+    fn end_chain(&mut self, chain: &Chain, outcome: Outcome) {
+        if self.cluster.is_some() {
+            self.note_settled(&self.beginning_of(chain));
+        }
         if chain.first.found_as != SEED {
             return;
         }
@@ -475,6 +479,12 @@ impl Engine {
             Outcome::RedirectToKnown => self.counts.seeds.note_success(&beginning),
             outcome => self.counts.seeds.note_outcome(&chain.first, &beginning, outcome),
         }
+    }
+
+    /// Returns the servers of the first URLs of all chains.
+    #[cfg(feature = "cluster")]
+    pub(super) fn chain_servers(&self) -> impl Iterator<Item = ServerId> {
+        self.chains.live.values().map(|chain| chain.server)
     }
 
     /// Returns the first URLs of the chains, with their servers. A checkpoint saves them as

@@ -128,6 +128,7 @@ impl Engine {
         let wait = if is_own { self.settings.retries.after(item.tries) } else { Duration::ZERO };
         self.sites.get_mut(id).add_retry(self.turn.at() + wait);
         self.backlog.put_off(id, &item);
+        self.note_tries(id, &item);
     }
 
     /// Completes a page that is not tried again: archives it, and follows what it leads to. If a

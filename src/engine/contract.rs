@@ -8,6 +8,8 @@ use std::fmt;
 use std::net::SocketAddr;
 
 pub use super::checkpoint::{StateDone, StateJob};
+#[cfg(feature = "cluster")]
+pub use super::cluster::{SnapshotDone, SnapshotJob};
 pub use super::command::{Command, Order, Reply, Target};
 pub use super::reload::Reload;
 pub use super::status::Status;
@@ -156,6 +158,9 @@ pub enum Job {
     State(StateJob),
     /// Sync the log of the operator's commands to disk.
     Commands(CommandsJob),
+    /// Merge a part of a partition's log into a snapshot.
+    #[cfg(feature = "cluster")]
+    Snapshot(Box<SnapshotJob>),
 }
 
 /// The result of a [`Job`].
@@ -173,6 +178,9 @@ pub enum Done {
     State(StateDone),
     /// The result of [`Job::Commands`].
     Commands(CommandsDone),
+    /// The result of [`Job::Snapshot`].
+    #[cfg(feature = "cluster")]
+    Snapshot(Box<SnapshotDone>),
 }
 
 impl Job {
@@ -185,6 +193,8 @@ impl Job {
             Self::Frontier(job) => Done::Frontier(job.run()),
             Self::State(job) => Done::State(job.run()),
             Self::Commands(job) => Done::Commands(job.run()),
+            #[cfg(feature = "cluster")]
+            Self::Snapshot(job) => Done::Snapshot(Box::new(job.run())),
         }
     }
 }

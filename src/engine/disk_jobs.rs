@@ -66,6 +66,8 @@ impl Engine {
         let written =
             self.backlog.write(false, disk).and_then(|()| self.robots.cache().write(false, disk));
         let written = written.and_then(|()| self.backlog.write_segments(false, disk));
+        let cluster = self.cluster.as_deref_mut();
+        let written = written.and_then(|()| cluster.map_or(Ok(()), |it| it.write(false, disk)));
         if let Err(error) = written {
             return self.on_disk_error(error);
         }

@@ -201,9 +201,8 @@ impl Engine {
         let mut admission = Admission::new(&settings, seeds, disk.as_mut())?;
         let crawl = settings.state.crawl.unwrap_or_default();
         let own = settings.cluster.as_ref();
-        let cluster = own.map(|own| {
-            Box::new(Cluster::new(own, &settings.frontier.scheduler, crawl, now.unix.as_micros()))
-        });
+        let cluster =
+            own.map(|own| Box::new(Cluster::new(own, &settings.frontier.scheduler, crawl)));
         admission.set_masks(cluster.as_deref().map(Cluster::masks));
         let ledger = Ledger::new(settings.turn_bytes_max, archive::units_max(&settings));
         Ok(Self {
@@ -323,6 +322,8 @@ impl Engine {
                 let worked = self.visits.orders_mut().log_mut().worked(done);
                 self.checked(worked);
             }
+            #[cfg(feature = "cluster")]
+            Done::Snapshot(done) => self.snapshot_worked(*done),
         }
         self.turn.back(stage);
     }

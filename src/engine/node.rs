@@ -23,8 +23,10 @@ pub struct Settings {
     pub sent_log2: u32,
     /// The most bytes of a log that are read at once.
     pub portion_bytes: usize,
-    /// How long a log is left alone that had nothing new.
-    pub poll: Duration,
+    /// The length of the messages in a log that are worth a snapshot, in bytes.
+    pub snapshot_bytes_min: u64,
+    /// How long the queue is asked to wait for messages in a log that has nothing new.
+    pub reading_wait: Duration,
 }
 
 /// What makes this crawl a part of a larger one: nothing does.

@@ -167,6 +167,8 @@ impl Engine {
         let mut reader = Reader::open(name, Role::Snapshot, crawl, end, disk)?;
         self.robots.cache().restore(&found.files, disk)?;
         self.backlog.restore_segments(&found.files, disk)?;
+        let cluster = self.cluster.as_deref_mut();
+        cluster.map_or(Ok(()), |cluster| cluster.restore_files(&found.files, disk))?;
         self.admission.rescope().restore(&found.scope);
         let mut sites: Vec<(usize, Vec<u8>)> = Vec::new();
         let mut offset = reader.offset();
@@ -187,6 +189,10 @@ impl Engine {
             };
             taken.map_err(|flaw| reader.damage(offset, flaw))?;
             offset = reader.offset();
+        }
+        if let Some(cluster) = &mut self.cluster {
+            // What was settled before that checkpoint may be published.
+            cluster.checkpoint_is_durable(now.at);
         }
         let ended = self.backlog.restored(found.clean, now);
         let ended = ended.and_then(|()| self.restore_sites(&sites, found.clean));
@@ -226,6 +232,15 @@ impl Engine {
             checkpoint::SCORING => self.restore_links(frame.payload)?,
             checkpoint::PAGES => self.admission.quotas_mut().decode(frame.payload)?,
             checkpoint::JOINED => self.admission.seed_redirects().decode(frame.payload)?,
+            checkpoint::CLUSTER | checkpoint::OUTBOX => {
+                // A node's crawl resumes as a node.
+                let own = self.cluster.as_deref_mut().zip(self.admission.masks_mut());
+                let (cluster, masks) = own.ok_or(Flaw::Senseless)?;
+                match frame.kind {
+                    checkpoint::OUTBOX => cluster.restore_outbox(frame.payload)?,
+                    _ => cluster.decode(frame.payload, masks)?,
+                }
+            }
             checkpoint::SITE => sites.push((take.number()?, take.rest().to_vec())),
             _ => self.backlog.restore_frame(frame, self.turn.now())?,
         }

@@ -1,8 +1,9 @@
 //! The end of a crawl: the frontier is empty, a limit is reached, or the operator stops it.
 //!
 //! This part of the engine owns the limits of the crawl and the stage that its end has reached.
-//! Replies in progress may finish within a grace period. Then the last checkpoint is written, the
-//! archive is closed and synced, and the crawl is finished.
+//! Replies in progress may finish within a grace period. Then the last checkpoint is written. A node
+//! of a cluster leaves it, so that others can take its partitions at once. At last the archive is
+//! closed and synced, and the crawl is finished.
 //!
 //! Law: a crawl is finished only when everything it did is durable, or after a fatal error.
 //! Cost: some comparisons a turn.
@@ -38,10 +39,19 @@ enum Stage {
     Closing,
     /// Writes the last checkpoint.
     Saving,
+    /// Publishes what other nodes of the cluster must know and leaves it, until this time at most.
+    Leaving(Instant),
     /// Waits for the archive's last job, which closes the files that the checkpoint names.
     Settling,
     Finished,
 }
+
+/// How long a node tries to leave its cluster in order.
+const LEAVING_MAX: Duration = Duration::from_secs(30);
+/// What is said when it can't.
+const NOT_LEFT: &str = "the queue can't be reached, or is too slow, so this node hasn't left: others \
+                        take its partitions when its session is over, and may fetch its last \
+                        pages again";
 
 impl Shutdown {
     pub(super) fn new(settings: &Settings, now: Now) -> Self {
@@ -62,7 +72,7 @@ impl Shutdown {
     pub(super) fn deadline(&self) -> Option<Instant> {
         match self.stage {
             Stage::Crawling => self.time_up,
-            Stage::Stopping(until) => Some(until),
+            Stage::Stopping(until) | Stage::Leaving(until) => Some(until),
             Stage::Closing | Stage::Settling | Stage::Saving | Stage::Finished => None,
         }
     }
@@ -118,6 +128,7 @@ impl Engine {
         self.stop_rereading();
         self.give_up_scores();
         self.close_idle();
+        self.leave_cluster();
     }
 
     /// Ends the crawl if a limit is reached, or after a fatal error.
@@ -196,6 +207,16 @@ impl Engine {
                 }
             }
             Stage::Saving if !self.archive.is_syncing() && self.checkpoints_over() => {
+                self.shutdown.stage = Stage::Leaving(self.turn.at() + LEAVING_MAX);
+            }
+            Stage::Leaving(until)
+                if self.has_left_cluster()
+                    || !self.can_leave_cluster()
+                    || until <= self.turn.at() =>
+            {
+                if !self.has_left_cluster() {
+                    log::warn!("cluster: {NOT_LEFT}");
+                }
                 self.shutdown.stage = Stage::Settling;
                 self.close_store();
             }

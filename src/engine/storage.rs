@@ -48,6 +48,8 @@ pub enum FatalError {
     Archive(store::Error),
     /// The state from which a crawl resumes can't be written or read.
     State(frame::Error),
+    /// This node may take no part in the crawl that it shares; the text says why.
+    Cluster(String),
     /// The disk has less free space, in bytes, than the crawl leaves to others.
     Low {
         /// The free space.
@@ -63,7 +65,7 @@ impl FatalError {
         match self {
             Self::Archive(error) => error.is_full(),
             Self::State(frame::Error::Disk(error)) => error.is_full(),
-            Self::State(frame::Error::Damaged(_)) => false,
+            Self::State(frame::Error::Damaged(_)) | Self::Cluster(_) => false,
             Self::Low { .. } => true,
         }
     }
@@ -92,6 +94,7 @@ impl fmt::Display for FatalError {
         match self {
             Self::Archive(error) => error.fmt(f),
             Self::State(error) => error.fmt(f),
+            Self::Cluster(why) => f.write_str(why),
             Self::Low { free, free_min } => write!(
                 f,
                 "only {} MiB are free on the disk of the job, less than disk.free_min, {} MiB",
@@ -237,6 +240,7 @@ impl Engine {
         self.backlog.write(true, disk)?;
         self.robots.cache().write(true, disk)?;
         self.backlog.write_segments(true, disk)?;
+        self.cluster.as_deref_mut().map_or(Ok(()), |cluster| cluster.write(true, disk))?;
         Ok(())
     }
 

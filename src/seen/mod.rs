@@ -127,6 +127,8 @@ pub struct Seen {
     job_data: lookup::JobData,
     held: bool,
     hastened: bool,
+    /// The number of rounds that have ended in this run.
+    rounds: u64,
     totals: Totals,
 }
 
@@ -202,6 +204,7 @@ impl Seen {
             job_data: lookup::JobData::default(),
             held: false,
             hastened: false,
+            rounds: 0,
             totals: Totals::default(),
         }
     }
@@ -354,6 +357,17 @@ impl Seen {
     /// Returns whether every offer has its answer, and all new URLs were taken.
     pub fn is_settled(&self) -> bool {
         self.batch.is_none() && self.round.is_none() && self.fresh.is_dry()
+    }
+
+    /// Returns the number by which [`Self::has_answered`] knows what was offered until now.
+    pub fn ticket(&self) -> u64 {
+        self.rounds + u64::from(self.round.is_some()) + u64::from(self.batch.is_some())
+    }
+
+    /// Returns whether every offer until a ticket was issued has its answer, and no new URL waits
+    /// to be taken.
+    pub fn has_answered(&self, ticket: u64) -> bool {
+        self.rounds >= ticket && self.fresh.is_dry()
     }
 
     /// Returns whether no batch is being merged or extracted and nothing is being written, so that
@@ -583,6 +597,7 @@ impl Seen {
             let round = self.round.take().expect("it is over");
             self.files.release(round.log.name().to_owned());
             self.hastened = false;
+            self.rounds += 1;
         }
     }
 }

@@ -41,6 +41,8 @@ struct Rig {
     settled: Option<(Mark, Model)>,
     /// Whether new URLs come out by bucket.
     hastened: bool,
+    /// A ticket, and the number of the next offer when it was issued.
+    ticket: Option<(u64, u64)>,
     met: BTreeMap<&'static str, u64>,
 }
 
@@ -68,6 +70,7 @@ impl Rig {
             durable: None,
             settled: None,
             hastened: false,
+            ticket: None,
             met: BTreeMap::new(),
             random,
         }
@@ -154,6 +157,19 @@ impl Rig {
             assert!(self.hastened || last < Some(number), "in order of arrival");
             assert!(self.model.out.insert(number), "it comes out once");
         }
+        self.ask_ticket();
+    }
+
+    /// What was offered before a ticket was issued has come out when the ticket says so.
+    fn ask_ticket(&mut self) {
+        let next = self.next;
+        let (ticket, before) = *self.ticket.get_or_insert_with(|| (self.seen.ticket(), next));
+        if self.seen.has_answered(ticket) {
+            let mut offered = self.model.first.values().filter(|number| **number < before);
+            assert!(offered.all(|number| self.model.out.contains(number)), "all are answered");
+            self.ticket = None;
+            self.met(if before < next { "ticket waited" } else { "ticket" });
+        }
     }
 
     /// Requests a job, or runs the one requested.
@@ -221,7 +237,7 @@ impl Rig {
             .expect("a mark that was durable can be restored");
         let named: BTreeSet<String> = mark.files.iter().map(|(name, _)| name.clone()).collect();
         assert!(self.disk.names().into_iter().eq(named), "no other file is left");
-        self.model = model.clone();
+        (self.model, self.ticket) = (model.clone(), None);
         // From here on the restored state counts as durable.
         self.durable = Some((mark, model));
         self.settled = self.durable.clone();
@@ -274,6 +290,7 @@ fn each_fingerprint_passes_once() {
         }
     }
     let stages = ["found", "merge", "read", "sweep", "write", "job failed", "busy"];
+    assert!(met["ticket waited"] > 30, "{met:?}");
     for what in
         stages.into_iter().chain(["not written", "not marked", "marked", "restored", "power lost"])
     {

@@ -7,6 +7,7 @@
 #[cfg(test)]
 use super::tests::sabotage::{self, Sabotage};
 use std::collections::BTreeMap;
+use std::fmt;
 use std::time::Duration;
 
 /// The settings of a node that must be those of the crawl.
@@ -37,6 +38,19 @@ pub struct Difference {
     pub own: Box<str>,
     /// Its value in the crawl; empty if it has none.
     pub crawl: Box<str>,
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { setting, own, crawl } = self;
+        let or_none = |value: &str| if value.is_empty() { "nothing" } else { value }.to_owned();
+        let (own, crawl) = (or_none(own), or_none(crawl));
+        write!(
+            f,
+            "`{setting}` is {own} here, but {crawl} in the crawl that this node is to share: give \
+             all nodes the same value, or begin another crawl"
+        )
+    }
 }
 
 /// Durations by this node's clock.

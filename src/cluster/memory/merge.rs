@@ -1,19 +1,16 @@
-//! Makes a new snapshot from the old one and the messages since.
+//! Makes a snapshot from the messages of a log, which may be an older one's parts among others.
 //!
-//! The messages come first, all of them; then the parts of the old snapshot, one after the other.
 //! The parts of the new one come out as they are full.
 //!
-//! Laws: those of `memory`. At most one old part and one new part are in memory at a time, whatever
-//! the snapshot's length.
+//! Laws: those of `memory`. No more than one part of the old snapshot is in memory at a time.
 //! Cost: what is kept of the messages (see `news`); each record of the snapshot is decoded and
 //! encoded once, 140 ns for a link, and looked up among the news.
 
 use super::news::News;
-use super::part::{Emit, HEAD_BYTES, Parts, Writer};
-use super::{Damage, Flaw, PART_BYTES, Source};
-use crate::cluster::Partition;
+use super::parts::{Census, Emit, Id, Writer};
+use super::{COLLECTED_MAX, Damage, Flaw, PART_BYTES};
 use crate::cluster::queue::Sequence;
-use crate::cluster::record::{self, Link, Reader, Record};
+use crate::cluster::record::{self, Link, Reader, Record, Sender};
 use crate::ground::time::UnixTime;
 use crate::url::Fingerprint;
 
@@ -53,83 +50,34 @@ impl Section {
     }
 }
 
-/// Makes a new snapshot of a partition, as a whole. `old` are the parts of the old snapshot (none
-/// if there is none) and `messages` the payloads since, in order; `sequence` is the number of the
-/// last of them. `emit` receives the new parts.
-///
-/// # Errors
-/// A part or a message is damaged, or a part is missing. What came out is no snapshot then.
-pub fn merge<P: AsRef<[u8]>, M: AsRef<[u8]>>(
-    partition: Partition,
-    sequence: Sequence,
-    old: impl IntoIterator<Item = P>,
-    messages: impl IntoIterator<Item = M>,
-    mut emit: impl FnMut(Vec<u8>),
-) -> Result<(), Damage> {
-    let mut merge = Merge::new(partition, sequence);
-    messages.into_iter().try_for_each(|payload| merge.message(payload.as_ref()))?;
-    let mut merging = merge.begin();
-    old.into_iter().try_for_each(|part| merging.part(part.as_ref(), &mut emit))?;
-    merging.finish(&mut emit)
+/// What a merge needs next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// The messages are to be fed once more, from the first to the same last one.
+    Again,
+    /// Nothing: the snapshot is complete.
+    Done,
 }
 
-/// Collects the messages since the old snapshot.
+/// What is done with the messages of a pass.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Pass {
+    /// Everything but parts is collected.
+    Plain,
+    /// The parts of other snapshots than the old one are collected.
+    Others(Option<Id>),
+    /// The parts of the old snapshot are merged, of which this is the next.
+    Old(Id, u32),
+}
+
+/// The making of a snapshot.
 #[derive(Debug)]
 pub struct Merge {
-    partition: Partition,
-    sequence: Sequence,
-    part_bytes: usize,
+    pass: Pass,
+    /// The number of messages that were fed in this pass.
     messages: u64,
+    census: Census,
     news: News,
-}
-
-impl Merge {
-    /// Begins a snapshot of a partition up to the message number `sequence`.
-    pub fn new(partition: Partition, sequence: Sequence) -> Self {
-        Self::with_part_bytes(partition, sequence, PART_BYTES)
-    }
-
-    pub(super) fn with_part_bytes(
-        partition: Partition,
-        sequence: Sequence,
-        part_bytes: usize,
-    ) -> Self {
-        Self { partition, sequence, part_bytes, messages: 0, news: News::default() }
-    }
-
-    /// Adds the next message.
-    ///
-    /// # Errors
-    /// It is damaged. What precedes the damage is added.
-    pub fn message(&mut self, payload: &[u8]) -> Result<(), Damage> {
-        let source = Source::Message(self.messages);
-        self.messages += 1;
-        let of_record = |damage| Damage::of_record(source, damage);
-        let (_, records) = Reader::open(payload).map_err(of_record)?;
-        for record in records {
-            self.news.add(record.map_err(of_record)?);
-        }
-        Ok(())
-    }
-
-    /// Sorts what the messages say. After that the parts of the old snapshot are read.
-    pub fn begin(mut self) -> Merging {
-        self.news.sort();
-        Merging {
-            news: self.news,
-            parts: Parts::new(self.partition),
-            section: Section::Settled,
-            last: None,
-            writer: Writer::new(self.partition, self.sequence, self.part_bytes),
-        }
-    }
-}
-
-/// A merge that reads the parts of the old snapshot.
-#[derive(Debug)]
-pub struct Merging {
-    news: News,
-    parts: Parts,
     /// The section that is being read and written.
     section: Section,
     /// The key of the last old record of this section.
@@ -137,31 +85,103 @@ pub struct Merging {
     writer: Writer,
 }
 
-impl Merging {
-    /// Reads the next part of the old snapshot. `emit` receives the new parts that are full.
-    ///
-    /// # Errors
-    /// The part is damaged, or isn't the next one. The merge can't continue then.
-    pub fn part(&mut self, bytes: &[u8], emit: &mut dyn FnMut(Vec<u8>)) -> Result<(), Damage> {
-        let source = self.parts.begin(bytes)?;
-        let mut records = Reader::resume(bytes, HEAD_BYTES);
-        loop {
-            let offset = records.position();
-            let Some(record) = records.next() else { return Ok(()) };
-            let record = record.map_err(|damage| Damage::of_record(source, damage))?;
-            self.old(record, emit).map_err(|flaw| Damage { source, offset, flaw })?;
+impl Merge {
+    /// Begins a snapshot of a log up to the message number `through`, which is that of this node.
+    pub fn new(sender: Sender, through: Sequence) -> Self {
+        Self::with_part_bytes(sender, through, PART_BYTES)
+    }
+
+    pub(super) fn with_part_bytes(sender: Sender, through: Sequence, part_bytes: usize) -> Self {
+        Self {
+            pass: Pass::Plain,
+            messages: 0,
+            census: Census::default(),
+            news: News::default(),
+            section: Section::Settled,
+            last: None,
+            writer: Writer::new(sender, through, part_bytes),
         }
     }
 
-    /// Writes what is left, and the last part.
+    /// Returns the memory that what was collected takes, in bytes.
+    pub fn bytes(&self) -> usize {
+        self.news.bytes()
+    }
+
+    /// Takes the next message of the log. `emit` receives the payloads of new parts that are full.
     ///
     /// # Errors
-    /// The last part of the old snapshot was not read.
-    pub fn finish(mut self, emit: &mut dyn FnMut(Vec<u8>)) -> Result<(), Damage> {
-        self.parts.end()?;
+    /// The message is damaged. The merge can't continue then.
+    pub fn message(&mut self, payload: &[u8], emit: Emit<'_>) -> Result<(), Damage> {
+        let message = self.messages;
+        self.messages += 1;
+        let of_record = |damage: record::Damage| Damage {
+            message,
+            offset: damage.offset,
+            flaw: Flaw::Record(damage.flaw),
+        };
+        let (head, mut records) = Reader::open(payload).map_err(of_record)?;
+        let part = Id::of(&head);
+        match (&mut self.pass, part) {
+            (Pass::Plain, Some((id, part))) => {
+                self.census.note(id, part, payload.len());
+                return Ok(());
+            }
+            (Pass::Plain, None) => {}
+            (Pass::Others(old), Some((id, _))) if old.as_ref() != Some(&id) => {}
+            (Pass::Old(old, next), Some((id, part))) if id == *old && part.number == *next => {
+                *next += 1;
+                loop {
+                    let offset = records.position();
+                    let Some(record) = records.next() else { return Ok(()) };
+                    let record = record.map_err(of_record)?;
+                    self.old(record, emit).map_err(|flaw| Damage { message, offset, flaw })?;
+                }
+            }
+            _ => return Ok(()),
+        }
+        records.try_for_each(|record| {
+            self.news.add(record.map_err(of_record)?);
+            Ok(())
+        })?;
+        let is_large = self.news.bytes() > COLLECTED_MAX;
+        if is_large { Err(Damage { message, offset: 0, flaw: Flaw::Large }) } else { Ok(()) }
+    }
+
+    /// Ends a pass over the messages. `emit` receives the payloads of new parts.
+    ///
+    /// # Errors
+    /// The old snapshot isn't whole any more. The merge can't continue then.
+    pub fn end_pass(&mut self, emit: Emit<'_>) -> Result<Step, Damage> {
+        let messages = std::mem::take(&mut self.messages);
+        let old = self.census.largest();
+        let others = self.census.len() - usize::from(old.is_some());
+        self.pass = match (&self.pass, old) {
+            (Pass::Plain, old) if others > 0 => Pass::Others(old),
+            (Pass::Plain | Pass::Others(_), Some(old)) => {
+                self.news.sort();
+                Pass::Old(old, 0)
+            }
+            (Pass::Plain | Pass::Others(_), None) => {
+                self.news.sort();
+                self.finish(emit);
+                return Ok(Step::Done);
+            }
+            (Pass::Old(old, next), _) => {
+                if !self.census.is_whole(old, *next) {
+                    return Err(Damage { message: messages, offset: 0, flaw: Flaw::Missing });
+                }
+                self.finish(emit);
+                return Ok(Step::Done);
+            }
+        };
+        Ok(Step::Again)
+    }
+
+    /// Writes what is left, and the last part.
+    fn finish(&mut self, emit: Emit<'_>) {
         while self.end_section(emit) {}
         self.writer.end(emit);
-        Ok(())
     }
 
     /// Merges a record of the old snapshot with the news.

@@ -1,132 +1,103 @@
-//! The memory of a partition: what its log says, for a new owner, and snapshots that keep the log
-//! short.
+//! The memory of a partition is its log, and the log is kept short by *snapshots*: what it said up
+//! to a message, each thing once, appended to it again in parts. When the last part is in the log,
+//! all messages up to that one are purged.
 //!
-//! A new owner reads the last snapshot of the partition and then the messages since, twice: first
-//! it learns what is settled, how often URLs were tried and what servers wait for, then it receives
-//! the links that aren't settled ([`Replay`]). A snapshot says what a log says, each thing once. A
-//! new one is the old one merged with the messages since ([`Merge`]).
+//! So a reader needs nothing but the log, and it doesn't matter who makes a snapshot, whether it is
+//! completed, or whether two nodes make one at once: what was purged is in parts that are in the
+//! log and weren't purged with it.
 //!
-//! A snapshot consists of parts, which are read and written one after the other, however large the
-//! snapshot is. Its records are in six sections, each sorted: settled URLs, tries, links (these by
-//! fingerprint), facts (by source and target), waits and retired servers (by origin).
+//! A snapshot's records are in six sections, each sorted: settled URLs, tries, links (these by
+//! fingerprint), facts (by source and target), waits and retired servers (by origin). The head of a
+//! part says up to which message the snapshot goes, the part's number from 0, and whether it is the
+//! last (see `record`).
 //!
-//! ```text
-//! part  one frame (see `ground::frame`) of kind 1:
-//!       format u8 (1) | partition u16 | sequence u64 | number u32 | whether it is the last u8
-//!       | record* (see `record`)
-//! ```
+//! What is kept: of the links with a fingerprint one, unless it is settled; of the tries of a URL the
+//! most, unless it is settled; of the waits of a server the longest; one cause for which a server was
+//! retired; every fact once.
 //!
-//! `sequence` is the number of the last message that the snapshot includes, and the same in all
-//! parts. `number` counts the parts from 0. There is at least one.
+//! A [`Merge`] is fed the messages of the log up to one, in order, in up to three passes: first
+//! everything but parts is collected; then the parts of snapshots that aren't whole, which is rare;
+//! then the parts of the largest whole snapshot are merged with what was collected, one after the
+//! other, however large it is.
 //!
-//! What is kept: of the links with a fingerprint the first, unless it is settled; of the tries of a
-//! URL the most, unless it is settled; of the waits of a server the longest; the first cause for
-//! which a server was retired; every fact once.
-//!
-//! Laws: replaying a log gives the same as replaying a snapshot of its beginning and then the rest,
-//! wherever it is cut, and if some messages of the beginning are repeated in the rest. Merging
-//! nothing changes nothing. A damaged, missing or foreign part is reported with its number, and an
-//! unreadable record with its offset.
+//! Laws: a log and its snapshot say the same, wherever the log is cut, and if some of its messages
+//! are repeated after it. Merging a snapshot alone changes nothing but the head. A record that
+//! can't be read, or isn't where the order demands, is reported with its message and offset, and
+//! nothing is to be purged then.
 //! Cost: 6 bytes for a settled URL at 10^6 in the partition, 7 at 10^5, and what a record takes for
-//! everything else. A replay keeps 8 bytes for each settled URL of the snapshot, and about 16 for
-//! those of the messages. A merge keeps one old part, one new part and the messages, whose links
-//! take 24 bytes each besides their records.
+//! everything else. A merge keeps a new part and what it has collected, whose links take 24 bytes
+//! each besides their records; 140 ns for a link of the old snapshot.
 
 mod merge;
 mod news;
-mod part;
-mod replay;
+mod parts;
 
 #[cfg(test)]
 mod tests;
 
-pub use merge::{Merge, Merging, merge};
-pub use replay::{Cursor, Known, Links, Replay};
+pub use merge::{Merge, Step};
 
 use super::record;
-use crate::ground::frame;
 use std::fmt;
 
 /// The maximum length of a part, in bytes.
 pub const PART_BYTES: usize = 256 << 10;
-/// The least length of the messages that are worth a snapshot, in bytes.
-const LOG_BYTES_MIN: u64 = 4 << 20;
 /// The length of the messages at which a snapshot is made in any case, in bytes, because a merge
 /// keeps all of them in memory.
 const LOG_BYTES_MAX: u64 = 64 << 20;
+/// The maximum memory for what a merge has collected, in bytes.
+const COLLECTED_MAX: usize = 256 << 20;
 
 /// Returns whether a partition should have a new snapshot: `log_bytes` is the length of the
-/// messages since the last one, and `snapshot_bytes` the length of that one.
+/// messages since the last one, `snapshot_bytes` the length of that one, and `bytes_min` the least
+/// length of messages that are worth one.
 ///
 /// With messages of half the snapshot's length, a new owner reads at most half more than it must,
 /// and each message costs at most three times its length to be written again.
-pub fn is_due(log_bytes: u64, snapshot_bytes: u64) -> bool {
-    log_bytes >= (snapshot_bytes / 2).clamp(LOG_BYTES_MIN, LOG_BYTES_MAX)
+pub fn is_due(log_bytes: u64, snapshot_bytes: u64, bytes_min: u64) -> bool {
+    log_bytes >= (snapshot_bytes / 2).max(bytes_min).min(LOG_BYTES_MAX)
 }
 
-/// What was being read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Source {
-    /// A part of a snapshot, by its number.
-    Part(u32),
-    /// A message: the number of messages that were read before it.
-    Message(u64),
-}
-
-/// A defect of a part or a message.
+/// A defect of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Damage {
-    /// The part that was expected, or the message.
-    pub source: Source,
+    /// The number of messages that were read before it in this pass.
+    pub message: u64,
     /// The offset of the defect, in bytes.
     pub offset: usize,
     /// The defect.
     pub flaw: Flaw,
 }
 
-/// What is wrong with a part or a message.
+/// What is wrong with a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flaw {
-    /// The part is not intact.
-    Frame(frame::Flaw),
-    /// The part is not the expected one of this snapshot.
-    Foreign,
-    /// The snapshot has no last part.
-    Missing,
     /// A record can't be read.
     Record(record::Flaw),
-    /// A record is not where its order demands.
+    /// A record of a snapshot is not where its order demands.
     Order,
+    /// A part of the snapshot is not there any more: another node has purged it.
+    Missing,
+    /// With this message, more is collected than a merge may keep in memory.
+    Large,
 }
 
 impl fmt::Display for Flaw {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Frame(flaw) => flaw.fmt(f),
-            Self::Foreign => f.write_str("is not the next part of this snapshot"),
-            Self::Missing => f.write_str("is missing, though it is not the end of the snapshot"),
             Self::Record(flaw) => flaw.fmt(f),
             Self::Order => f.write_str("contains a record out of order"),
+            Self::Missing => f.write_str("should be a part of a snapshot that is gone"),
+            Self::Large => f.write_str("is too much for a merge to keep in memory"),
         }
     }
 }
 
 impl fmt::Display for Damage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.source {
-            Source::Part(number) => write!(f, "part {number} of a snapshot"),
-            Source::Message(number) => write!(f, "message {number} of a log"),
-        }?;
-        write!(f, ": at byte {}: {}", self.offset, self.flaw)
+        let Self { message, offset, flaw } = self;
+        write!(f, "message {message} of a log: at byte {offset}: {flaw}")
     }
 }
 
 impl std::error::Error for Damage {}
-
-impl Damage {
-    /// Returns the report of a record that can't be read.
-    fn of_record(source: Source, damage: record::Damage) -> Self {
-        let record::Damage { offset, flaw } = damage;
-        Self { source, offset, flaw: Flaw::Record(flaw) }
-    }
-}

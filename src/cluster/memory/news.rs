@@ -48,6 +48,12 @@ impl News {
         }
     }
 
+    /// Returns the memory that links and settled URLs take, in bytes. The rest is little.
+    pub(super) fn bytes(&self) -> usize {
+        let links = self.bytes.len() + 24 * self.links.items.len();
+        links + 8 * self.settled.items.len()
+    }
+
     /// Sorts everything, and drops repeats and what is settled.
     pub(super) fn sort(&mut self) {
         self.settled.sort_by(|_, _| std::cmp::Ordering::Equal);

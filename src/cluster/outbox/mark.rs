@@ -8,6 +8,7 @@ use super::Outbox;
 use super::collect::{Batch, Which};
 use super::waiting::Spilled;
 use crate::cluster::Partition;
+use crate::cluster::queue::PublicationId;
 use crate::ground::codec::{Put, Take};
 use crate::ground::frame::Flaw;
 use crate::ground::segments::Location;
@@ -18,12 +19,12 @@ type Places = RangeInclusive<u64>;
 
 /// Appends the state of the outbox.
 pub(super) fn put(outbox: &Outbox, out: &mut Vec<u8>) {
-    out.put_varint(outbox.under_way.next());
     out.put_varint(outbox.place);
     let under_way = outbox.under_way.all();
     out.put_varint(under_way.len() as u64);
     for (id, batches) in under_way {
-        out.put_varint(id);
+        out.put_u64(id.process);
+        out.put_varint(id.number);
         out.put_varint(batches.len() as u64);
         batches.iter().for_each(|batch| put_sealed(batch, out));
     }
@@ -63,14 +64,12 @@ fn put_batch(partition: Partition, numbers: [u64; 3], out: &mut Vec<u8>) {
 /// The bytes are invalid, or name a batch in a file that isn't restored.
 pub(super) fn restore(outbox: &mut Outbox, bytes: &[u8]) -> Result<(), Flaw> {
     let mut take = Take::new(bytes);
-    let next = take_count(&mut take)?;
     outbox.place = take_count(&mut take)?;
-    outbox.under_way.skip_to(next);
     for _ in 0..take.varint()? {
-        let id = take.varint()?;
+        let id = PublicationId { process: take.u64()?, number: take.varint()? };
         let batches = take_batches(1..=outbox.place, &mut take)?;
         batches.iter().for_each(|batch| outbox.enlist(batch));
-        if id >= next || !outbox.under_way.restore(id, batches) {
+        if !outbox.under_way.restore(id, batches) {
             return Err(Flaw::Senseless);
         }
     }
@@ -80,7 +79,7 @@ pub(super) fn restore(outbox: &mut Outbox, bytes: &[u8]) -> Result<(), Flaw> {
     if held.iter().any(|batch| batch.after > outbox.place) {
         return Err(Flaw::Senseless);
     }
-    sealed.into_iter().for_each(|batch| join(outbox, batch));
+    sealed.into_iter().for_each(|batch| outbox.line_up(batch));
     for _ in 0..take.varint()? {
         let batch = take_spilled(1..=outbox.place, &mut take)?;
         if !outbox.waiting.segments.retain(batch.location) {
@@ -90,20 +89,13 @@ pub(super) fn restore(outbox: &mut Outbox, bytes: &[u8]) -> Result<(), Flaw> {
         outbox.partitions[batch.partition.index()] += 1;
         outbox.waiting.push_spilled(batch);
     }
-    open.into_iter().for_each(|batch| join(outbox, batch));
+    open.into_iter().for_each(|batch| outbox.line_up(batch));
     for mut batch in held {
         batch.first = outbox.place + 1;
         outbox.place += u64::from(batch.records);
-        join(outbox, batch);
+        outbox.line_up(batch);
     }
     if take.is_empty() { Ok(()) } else { Err(Flaw::Senseless) }
-}
-
-/// Adds a batch to the end of the line.
-fn join(outbox: &mut Outbox, batch: Batch) {
-    outbox.enlist(&batch);
-    let bytes = outbox.closed_bytes() + batch.payload.len();
-    outbox.waiting.push(batch, bytes <= outbox.settings.memory_max / 2);
 }
 
 /// Decodes a number that still has as many above it.

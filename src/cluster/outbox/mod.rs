@@ -15,7 +15,7 @@
 //! ```text
 //! file   state/outbox/segment-N: the opening frame, then batches
 //! BATCH  kind 1: the payload of a message (see `record`)
-//! mark   next id varint | place varint | publications under way, each: id varint, batches
+//! mark   place varint | publications under way, each: process u64, number varint, batches
 //!        | batches in memory | open batches | held open batches | batches on disk, each: segment,
 //!        offset, length, partition, first, after and records, varints
 //! batch  partition, first, after and records, varints | payload bytes
@@ -50,7 +50,7 @@ mod tests;
 
 use super::Partition;
 use super::partition::PARTITIONS;
-use super::queue::Publication;
+use super::queue::{Publication, PublicationId};
 use super::record::{Records, Sender};
 use crate::ground::disk::{self, Disk};
 use crate::ground::frame::{self, Flaw, Mark};
@@ -59,6 +59,7 @@ use collect::{Collector, Which};
 use std::collections::BTreeSet;
 use std::time::Duration;
 use under_way::UnderWay;
+pub use waiting::FOLDER;
 use waiting::Waiting;
 
 /// The limits of an outbox.
@@ -133,6 +134,8 @@ pub struct Outbox {
     collector: Collector,
     waiting: Waiting,
     under_way: UnderWay,
+    /// Whether the queue can be reached.
+    is_connected: bool,
     /// The number of records that have a place.
     place: u64,
     /// The places of the first records of all sealed batches that are not in the logs.
@@ -146,16 +149,15 @@ pub struct Outbox {
 }
 
 impl Outbox {
-    /// Creates an empty outbox of the node `sender` in the crawl number `crawl`. `first` is the
-    /// number of its first publication, and must be greater than all numbers that this node has
-    /// ever used. Since ids are used at well below one a microsecond, the time of the start in
-    /// microseconds will do.
-    pub fn new(settings: Settings, sender: &Sender, crawl: u64, first: u64) -> Self {
+    /// Creates an empty outbox of the node `sender` in the crawl number `crawl`. The queue can't be
+    /// reached at first.
+    pub fn new(settings: Settings, sender: &Sender, crawl: u64) -> Self {
         Self {
             settings,
             collector: Collector::new(sender),
             waiting: Waiting::new(crawl),
-            under_way: UnderWay::new(first),
+            under_way: UnderWay::new(sender.incarnation),
+            is_connected: false,
             place: 0,
             unpublished: BTreeSet::new(),
             partitions: vec![0; usize::from(PARTITIONS)],
@@ -207,6 +209,22 @@ impl Outbox {
         }
     }
 
+    /// Accepts a message for the log of a partition that is complete, as a batch of its own. Returns
+    /// its place.
+    pub fn send(&mut self, partition: Partition, payload: Box<[u8]>) -> u64 {
+        self.place += 1;
+        self.counts.records += 1;
+        self.counts.record_bytes += payload.len() as u64;
+        let batch = collect::Batch { partition, first: self.place, after: 0, records: 1, payload };
+        self.line_up(batch);
+        self.place
+    }
+
+    /// Returns whether there is room in memory for much more: half of what is sealed may take.
+    pub fn has_room(&self) -> bool {
+        self.closed_bytes() < self.settings.memory_max / 4
+    }
+
     /// Seals all open batches of a partition, so that they don't wait any longer.
     pub fn flush(&mut self, partition: Partition) {
         self.seal(Which::Plain, partition);
@@ -241,8 +259,20 @@ impl Outbox {
         Counts { memory_bytes, disk_bytes: self.waiting.disk_bytes(), ..self.counts }
     }
 
+    /// Notes that the queue can be reached.
+    pub fn connected(&mut self) {
+        self.is_connected = true;
+    }
+
+    /// Notes that the queue can't be reached any more. Publications without an answer are handed
+    /// out again when it can.
+    pub fn disconnected(&mut self) {
+        self.is_connected = false;
+        self.under_way.lose_answers();
+    }
+
     /// Returns the next publication, for the world to carry to the queue; `None` if nothing is
-    /// ready, or as many are under way as may be.
+    /// ready, as many are under way as may be, or the queue can't be reached.
     ///
     /// # Errors
     /// A batch can't be read back from the disk. It stays at the front of the line, and the call
@@ -253,6 +283,9 @@ impl Outbox {
         disk: &mut dyn Disk,
     ) -> Result<Option<Publication>, frame::Error> {
         self.seal_due(now);
+        if !self.is_connected {
+            return Ok(None);
+        }
         if let Some(publication) = self.under_way.again(now, self.settings.answer_max) {
             self.counts.repeats += 1;
             return Ok(Some(publication));
@@ -274,12 +307,13 @@ impl Outbox {
     pub fn next_at(&self) -> Option<Instant> {
         let sealed = self.collector.since().map(|since| since + self.settings.wait_max);
         let repeated = self.under_way.next_at(self.settings.answer_max);
+        let repeated = repeated.filter(|_| self.is_connected);
         [sealed, repeated].into_iter().flatten().min()
     }
 
     /// Reports the answer to the publication with this id. That the queue has it already is
     /// success. An answer to a publication that is not under way is ignored.
-    pub fn published(&mut self, id: u64, result: Result<(), Failure>, now: Instant) {
+    pub fn published(&mut self, id: PublicationId, result: Result<(), Failure>, now: Instant) {
         match result {
             Ok(()) => {
                 let Some(batches) = self.under_way.end(id) else { return };
@@ -379,10 +413,15 @@ impl Outbox {
             self.place += u64::from(batch.records);
         }
         let bytes = batch.payload.len();
-        self.enlist(&batch);
-        let has_room = self.closed_bytes() + bytes <= self.settings.memory_max / 2;
-        self.waiting.push(batch, has_room);
+        self.line_up(batch);
         bytes
+    }
+
+    /// Adds a sealed batch to the line.
+    fn line_up(&mut self, batch: collect::Batch) {
+        self.enlist(&batch);
+        let bytes = self.closed_bytes() + batch.payload.len();
+        self.waiting.push(batch, bytes <= self.settings.memory_max / 2);
     }
 
     /// Notes that a sealed batch is not in the logs.

@@ -29,8 +29,8 @@ struct Accepted {
 #[derive(Debug, Default)]
 struct Queue {
     /// The content of each publication that was handed out, by any run.
-    handed_out: BTreeMap<u64, Publication>,
-    taken: BTreeSet<u64>,
+    handed_out: BTreeMap<PublicationId, Publication>,
+    taken: BTreeSet<PublicationId>,
     /// The records in each log, and how often.
     logs: BTreeMap<Partition, BTreeMap<u64, u32>>,
 }
@@ -54,8 +54,8 @@ impl Queue {
 
 /// Returns the numbers of the records of a message.
 fn numbers(payload: &[u8]) -> Vec<u64> {
-    let (sender, reader) = Reader::open(payload).expect("a whole payload");
-    assert_eq!(sender.name.as_str(), "n");
+    let (head, reader) = Reader::open(payload).expect("a whole payload");
+    assert_eq!((head.sender.name.as_str(), head.part), ("n", None));
     let number = |record| match record {
         Ok(Record::Tries { fingerprint, .. }) => Some(fingerprint.0),
         Ok(Record::Fact { .. }) => None,
@@ -96,7 +96,9 @@ fn settings(random: &mut Random) -> Settings {
 
 fn outbox(settings: Settings, run: u64) -> Outbox {
     let sender = Sender { name: Name::new("n").expect("a name"), incarnation: run };
-    Outbox::new(settings, &sender, CRAWL, run << 32)
+    let mut outbox = Outbox::new(settings, &sender, CRAWL);
+    outbox.connected();
+    outbox
 }
 
 impl Rig {
@@ -271,6 +273,12 @@ impl Rig {
             }
             97 if self.random.one_in(4) => self.kill(),
             97 => self.publish(100),
+            98 if self.random.one_in(4) => {
+                self.meet("disconnected");
+                self.outbox.disconnected();
+                assert_eq!(self.outbox.next(self.now, &mut self.disk).expect("no read"), None);
+                self.outbox.connected();
+            }
             _ => self.stuck(),
         }
         let counts = self.outbox.counts();
@@ -321,7 +329,7 @@ impl Rig {
 #[test]
 fn laws_hold_whatever_happens() {
     let mut met = BTreeMap::new();
-    for seed in 0..150 {
+    for seed in 0..200 {
         let mut rig = Rig::new(seed);
         (0..600).for_each(|_| rig.step());
         rig.finish().into_iter().for_each(|(what, count)| *met.entry(what).or_insert(0) += count);
@@ -362,7 +370,7 @@ fn a_publication_is_repeated_after_growing_pauses() {
     assert_eq!(outbox.next_at(), Some(Instant::ZERO + Duration::from_secs(5)));
     let mut now = Instant::ZERO + Duration::from_secs(5);
     let first = outbox.next(now, &mut disk).expect("no disk").expect("it is sealed");
-    assert_eq!((first.id, first.messages.len()), (1 << 32, 1));
+    assert_eq!((first.id, first.messages.len()), (PublicationId { process: 1, number: 0 }, 1));
     for pause in [1, 2, 4, 8, 16, 30, 30] {
         assert_eq!(outbox.next(now, &mut disk).expect("no disk"), None);
         outbox.published(first.id, Err(Failure::Refused), now);
@@ -373,12 +381,16 @@ fn a_publication_is_repeated_after_growing_pauses() {
         now = until;
         assert_eq!(outbox.next(now, &mut disk).expect("no disk"), Some(first.clone()));
     }
+    outbox.disconnected();
+    assert_eq!((outbox.next(now, &mut disk).expect("no disk"), outbox.next_at()), (None, None));
+    outbox.connected();
+    assert_eq!(outbox.next(now, &mut disk).expect("no disk"), Some(first.clone()), "at once");
     now = now + Settings::default().answer_max;
     assert_eq!(outbox.next(now, &mut disk).expect("no disk"), Some(first.clone()), "no answer");
     assert_eq!((outbox.durable(), outbox.is_drained(partition)), (0, false));
     outbox.published(first.id, Ok(()), now);
     assert_eq!((outbox.durable(), outbox.is_drained(partition)), (1, true));
-    assert_eq!(outbox.counts().repeats, 8);
+    assert_eq!(outbox.counts().repeats, 9);
     assert!(outbox.is_empty() && outbox.next_at().is_none());
 }
 

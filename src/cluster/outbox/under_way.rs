@@ -1,10 +1,11 @@
 //! Publications that are under way: handed out and not answered, or to be handed out again.
 //!
-//! Laws: a publication keeps its id and its messages until the queue has them. Ids grow.
+//! Laws: a publication keeps its id and its messages until the queue has them. No two have the
+//! same id, those of other processes included.
 //! Cost: a call looks at all publications under way, of which there are a few.
 
 use super::collect::Batch;
-use crate::cluster::queue::{Message, Publication};
+use crate::cluster::queue::{Message, Publication, PublicationId};
 use crate::ground::time::Instant;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -18,8 +19,8 @@ const PAUSE_MAX: Duration = Duration::from_secs(30);
 #[derive(Debug)]
 pub(super) struct UnderWay {
     /// The id of the next new publication.
-    next: u64,
-    all: BTreeMap<u64, Entry>,
+    next: PublicationId,
+    all: BTreeMap<PublicationId, Entry>,
     /// The length of all messages, in bytes.
     bytes: usize,
 }
@@ -41,37 +42,40 @@ enum State {
 }
 
 impl UnderWay {
-    /// Creates an empty list; `next` is the id of the first publication.
-    pub(super) fn new(next: u64) -> Self {
+    /// Creates an empty list of the process with this random number.
+    pub(super) fn new(process: u64) -> Self {
+        let next = PublicationId { process, number: 0 };
         Self { next, all: BTreeMap::new(), bytes: 0 }
     }
 
     /// Adds a new publication and hands it out.
     pub(super) fn begin(&mut self, batches: Vec<Batch>, now: Instant) -> Publication {
         let id = self.next;
+        self.next.number += 1;
         self.add(id, batches, State::Out(now));
         publication(id, &self.all[&id])
     }
 
-    /// Adds a publication of an earlier run, which is to be handed out again. Returns `false` if
-    /// there is one with that id.
-    pub(super) fn restore(&mut self, id: u64, batches: Vec<Batch>) -> bool {
-        let is_new = !self.all.contains_key(&id);
+    /// Adds a publication of an earlier process, which is to be handed out again. Returns `false`
+    /// if there is one with that id, or if it is this process's.
+    pub(super) fn restore(&mut self, id: PublicationId, batches: Vec<Batch>) -> bool {
+        let is_new = id.process != self.next.process && !self.all.contains_key(&id);
         if is_new {
             self.add(id, batches, State::Pausing(Instant::ZERO));
         }
         is_new
     }
 
-    fn add(&mut self, id: u64, batches: Vec<Batch>, state: State) {
-        self.skip_to(id + 1);
+    fn add(&mut self, id: PublicationId, batches: Vec<Batch>, state: State) {
         self.bytes += length(&batches);
         self.all.insert(id, Entry { batches, state, pause: PAUSE_MIN });
     }
 
-    /// Makes new publications have at least the id `next`.
-    pub(super) fn skip_to(&mut self, next: u64) {
-        self.next = self.next.max(next);
+    /// Makes all publications that have no answer be handed out again at once: none will come.
+    pub(super) fn lose_answers(&mut self) {
+        for entry in self.all.values_mut().filter(|entry| matches!(entry.state, State::Out(_))) {
+            entry.state = State::Pausing(Instant::ZERO);
+        }
     }
 
     /// Returns a publication that is to be handed out again, or that had no answer for
@@ -90,14 +94,14 @@ impl UnderWay {
 
     /// Removes a publication that is in the logs, and returns its batches; `None` if it isn't under
     /// way.
-    pub(super) fn end(&mut self, id: u64) -> Option<Vec<Batch>> {
+    pub(super) fn end(&mut self, id: PublicationId) -> Option<Vec<Batch>> {
         let Entry { batches, .. } = self.all.remove(&id)?;
         self.bytes -= length(&batches);
         Some(batches)
     }
 
     /// Notes that a publication has failed. A failure that is reported twice counts once.
-    pub(super) fn fail(&mut self, id: u64, now: Instant) {
+    pub(super) fn fail(&mut self, id: PublicationId, now: Instant) {
         if let Some(entry) = self.all.get_mut(&id)
             && let State::Out(_) = entry.state
         {
@@ -116,13 +120,8 @@ impl UnderWay {
         self.bytes
     }
 
-    /// Returns the id of the next new publication.
-    pub(super) fn next(&self) -> u64 {
-        self.next
-    }
-
     /// Returns the ids of the publications and their batches.
-    pub(super) fn all(&self) -> impl ExactSizeIterator<Item = (u64, &[Batch])> {
+    pub(super) fn all(&self) -> impl ExactSizeIterator<Item = (PublicationId, &[Batch])> {
         self.all.iter().map(|(id, entry)| (*id, entry.batches.as_slice()))
     }
 }
@@ -140,7 +139,7 @@ fn length(batches: &[Batch]) -> usize {
     batches.iter().map(|batch| batch.payload.len()).sum()
 }
 
-fn publication(id: u64, entry: &Entry) -> Publication {
+fn publication(id: PublicationId, entry: &Entry) -> Publication {
     let message =
         |batch: &Batch| Message { partition: batch.partition, payload: batch.payload.clone() };
     Publication { id, messages: entry.batches.iter().map(message).collect() }

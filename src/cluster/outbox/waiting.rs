@@ -22,7 +22,7 @@ const LIMITS: Limits = match cfg!(test) {
     false => Limits { segment_bytes: 16 << 20, write_bytes: 64 << 10 },
 };
 /// The folder of the segments, relative to the job directory.
-pub(super) const FOLDER: &str = "state/outbox";
+pub const FOLDER: &str = "state/outbox";
 
 /// The sealed batches that are not under way.
 #[derive(Debug)]

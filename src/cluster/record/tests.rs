@@ -92,8 +92,8 @@ fn what_was_written_is_read() {
         let count = random.below(30_usize);
         let expected: Vec<Owned> = (0..count).map(|_| add(&mut random, &mut records)).collect();
         let payload = payload(&records);
-        let (from, reader) = Reader::open(&payload).expect("just written");
-        assert_eq!(from, sender());
+        let (head, reader) = Reader::open(&payload).expect("just written");
+        assert_eq!(head, Head { sender: sender(), part: None });
         let mut position = reader.position();
         let read: Vec<Owned> = reader.map(|record| owned(record.expect("written"))).collect();
         assert_eq!(read, expected);
@@ -184,8 +184,8 @@ fn limits_are_kept() {
         assert_eq!(reader.next(), Some(Err(Damage { offset: at, flaw })), "{why}");
         assert_eq!(reader.next(), None, "{why}");
     }
-    let foreign = Reader::open(&[2, 0]).expect_err("another format");
-    assert_eq!(foreign.flaw, Flaw::Format(2));
+    let foreign = Reader::open(&[3, 0]).expect_err("another format");
+    assert_eq!(foreign.flaw, Flaw::Format(3));
     assert!(Reader::open(&[]).is_err() && Reader::open(&[1, 1, b'A']).is_err());
 }
 

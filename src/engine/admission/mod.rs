@@ -137,7 +137,6 @@ impl Admission {
     }
 
     /// Returns the masks of a crawl that is shared, for changes.
-    #[cfg(feature = "cluster")]
     pub(super) fn masks_mut(&mut self) -> Option<&mut Masks> {
         self.masks.as_mut()
     }
@@ -191,7 +190,7 @@ impl Admission {
     pub(super) fn found_of(&self, item: &Item) -> Discovery {
         let Item { found_as: letter, hops, depth, requisite, .. } = *item;
         let estimate = self.rating.inherits().then_some(item.quality);
-        Discovery { letter, hops, depth, requisite, estimate }
+        Discovery { letter, hops, depth, requisite, tries: 0, estimate }
     }
 
     /// Counts a new server for its registrable domain.
@@ -267,7 +266,7 @@ impl Engine {
         let parts = Parts {
             found_as: found.letter,
             hops: found.hops,
-            tries: 0,
+            tries: found.tries,
             depth: found.depth,
             requisite: found.requisite,
             purpose: Purpose::Page,
@@ -308,6 +307,8 @@ pub(super) struct Discovery {
     pub(super) depth: u16,
     /// The number of hops from the page that the URL is a requisite of; 0 for a page, at most 15.
     pub(super) requisite: u8,
+    /// How often the URL was tried by nodes of a cluster that had it before, at most [`TRIES_MAX`].
+    pub(super) tries: u8,
     /// The quality that follows from the page that links to the URL; `None` if there is no page, or
     /// if the source of qualities doesn't look at it.
     pub(super) estimate: Option<Quality>,
@@ -315,18 +316,23 @@ pub(super) struct Discovery {
 
 /// The bit beside the hops of a requisite that says that an estimate follows.
 const HAS_ESTIMATE: u8 = 1 << 7;
+/// The place of the tries beside the hops of a requisite.
+const TRIES_SHIFT: u32 = 4;
+/// The most tries that are told apart.
+const TRIES_MAX: u8 = 7;
 
 impl Discovery {
     /// How a seed is found.
     pub(super) const SEED: Self =
-        Self { letter: SEED, hops: 0, depth: 0, requisite: 0, estimate: None };
+        Self { letter: SEED, hops: 0, depth: 0, requisite: 0, tries: 0, estimate: None };
 
-    /// Encodes the letter, the hops, the hops of a requisite, the depth, the length of the URL, the
+    /// Encodes the letter, the hops, the hops of a requisite with the tries, the depth, the length of the URL, the
     /// estimate if there is one (a varint), the URL, and the page that it was found on.
     pub(super) fn encode(self, url: &str, via: &str, out: &mut Vec<u8>) {
         let len = u16::try_from(url.len()).expect("URLs are capped below 64 KiB");
         let has_estimate = if self.estimate.is_some() { HAS_ESTIMATE } else { 0 };
-        out.extend_from_slice(&[self.letter, self.hops, self.requisite | has_estimate]);
+        let bits = self.requisite | self.tries.min(TRIES_MAX) << TRIES_SHIFT | has_estimate;
+        out.extend_from_slice(&[self.letter, self.hops, bits]);
         out.extend_from_slice(&self.depth.to_le_bytes());
         out.extend_from_slice(&len.to_le_bytes());
         if let Some(estimate) = self.estimate {
@@ -347,8 +353,9 @@ impl Discovery {
         let rest = take.rest();
         let url = UrlRef::from_canonical(&rest[..len]).expect(whole);
         let via = std::str::from_utf8(&rest[len..]).expect(whole);
-        let (depth, requisite) = (u16::from_le_bytes([low, high]), bits & !HAS_ESTIMATE);
-        (Self { letter, hops, depth, requisite, estimate }, url, via)
+        let depth = u16::from_le_bytes([low, high]);
+        let (tries, requisite) = (bits >> TRIES_SHIFT & TRIES_MAX, bits & (1 << TRIES_SHIFT) - 1);
+        (Self { letter, hops, depth, requisite, tries, estimate }, url, via)
     }
 
     /// Returns what the quality of the URL may depend on.

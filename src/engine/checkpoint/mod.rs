@@ -25,6 +25,8 @@
 //!      the number of its server plus one, 0 if that is not known, and the keys u64 of the limits
 //!      on pages that it counts for
 //!   12 links that wait for their page's score   see engine::page::score
+//!   13 what is known of the partitions of a shared crawl   see engine::cluster
+//!   14 what waits to be published to them      see cluster::outbox
 //!   8  a link to a target that a redirect chain requests   key u64, see engine::admission
 //!   16 to 31  servers and their queues, see frontier
 //!   5  a server's side table           see engine::site
@@ -40,6 +42,7 @@ pub use job::{StateDone, StateJob};
 
 use super::Engine;
 use super::backlog::{GIVEN_UP_FOLDER, Item, Purpose, SHELF_FOLDER};
+use super::cluster::OUTBOX_FOLDER;
 use super::contract::{Action, Job};
 use super::robots::FOLDER as ROBOTS_FOLDER;
 use crate::frontier::ServerId;
@@ -67,6 +70,8 @@ pub(super) const JOINED: u8 = 9;
 pub(super) const SHELF: u8 = 10;
 pub(super) const PAGES: u8 = 11;
 pub(super) const SCORING: u8 = 12;
+pub(super) const CLUSTER: u8 = 13;
+pub(super) const OUTBOX: u8 = 14;
 
 /// The number of bytes of a snapshot after which a turn stops encoding more of it.
 const SLICE_BYTES: usize = 256 << 10;
@@ -247,6 +252,8 @@ impl Engine {
         let flushed =
             self.admission.seen_mut().write(disk).and_then(|()| self.backlog.write(true, disk));
         let flushed = flushed.and_then(|()| self.backlog.write_segments(true, disk));
+        let cluster = self.cluster.as_deref_mut();
+        let flushed = flushed.and_then(|()| cluster.map_or(Ok(()), |it| it.write(true, disk)));
         if let Err(error) = flushed {
             return self.on_disk_error(error);
         }
@@ -256,9 +263,11 @@ impl Engine {
         let marks = self.admission.seen_mut().mark(disk).and_then(|seen| {
             let frontier = self.backlog.mark(disk)?;
             let given_up = self.backlog.given_up_mut().mark(disk)?;
-            Ok((seen, frontier, given_up, self.backlog.shelf_mut().mark(disk)?))
+            let shelf = self.backlog.shelf_mut().mark(disk)?;
+            let outbox = self.cluster.as_deref_mut().map(|cluster| cluster.mark(disk));
+            Ok((seen, frontier, [given_up, shelf, outbox.transpose()?.unwrap_or_default()]))
         });
-        let (seen, frontier, given_up, shelf) = match marks {
+        let (seen, frontier, [given_up, shelf, outbox]) = match marks {
             Ok(marks) => marks,
             Err(error) => return self.storage.fail(error),
         };
@@ -280,7 +289,7 @@ impl Engine {
             archive_offset: archive.offset,
             snapshot: Some(name.clone()),
             scope: self.admission.rescope().mark(),
-            files: [&*seen.files, &frontier.files, &given_up.files, &shelf.files].concat(),
+            files: [&seen, &frontier, &given_up, &shelf, &outbox].map(|it| &*it.files).concat(),
         };
         let mut tail = Tail::new(name, 0);
         let out = &mut tail.pending;
@@ -289,7 +298,7 @@ impl Engine {
         frame::push(COUNTS, &counts, out);
         frame::push(SEEN, &seen.state, out);
         frame::push(FRONTIER, &frontier.state, out);
-        let marks = [(GIVEN_UP, &given_up), (SHELF, &shelf)];
+        let marks = [(GIVEN_UP, &given_up), (SHELF, &shelf), (OUTBOX, &outbox)];
         for (kind, mark) in marks.into_iter().filter(|(_, mark)| !mark.state.is_empty()) {
             frame::push(kind, &mark.state, out);
         }
@@ -310,8 +319,8 @@ impl Engine {
 
     /// Encodes what parts of the engine know that are small enough to be saved at once.
     fn push_parts(&mut self, out: &mut Vec<u8>) {
-        if let Some(cluster) = &mut self.cluster {
-            cluster.checkpoint_begins();
+        if let Some(cluster) = &self.cluster {
+            frame::push_with(CLUSTER, out, |out| cluster.encode(out));
         }
         self.admission.rating().encode(&mut |piece| frame::push(RATING, piece, out));
         self.admission.quotas().encode(&mut |piece| frame::push(PAGES, piece, out));
@@ -473,7 +482,7 @@ impl Engine {
         self.archive.store_mut().release(own.releases);
         self.counts.checkpoints += 1;
         if let Some(cluster) = &mut self.cluster {
-            cluster.checkpoint_is_durable(self.turn.at());
+            names.extend(cluster.checkpoint_is_durable(self.turn.at()));
         }
         if !names.is_empty() {
             let job =
@@ -495,7 +504,7 @@ fn push_held(held: &[(Fingerprint, Vec<u8>)], out: &mut Vec<u8>) {
 
 /// Removes the files under `state/` that an earlier run left and the checkpoint doesn't name.
 pub(super) fn remove_strays(found: &Manifest, disk: &mut dyn Disk) -> Result<(), disk::Error> {
-    let kept = [ROBOTS_FOLDER, GIVEN_UP_FOLDER, SHELF_FOLDER];
+    let kept = [ROBOTS_FOLDER, GIVEN_UP_FOLDER, SHELF_FOLDER, OUTBOX_FOLDER];
     for folder in ["state", "state/seen", "state/frontier"].into_iter().chain(kept) {
         for name in disk.list(folder)? {
             let path = format!("{folder}/{name}");

@@ -1,16 +1,17 @@
 //! What this node has read of the logs of partitions, and what it reads next.
 //!
 //! A node reads the logs of the partitions that it holds, one portion of each at a time: the next
-//! portion is asked for when the last one is used up, so that what waits in memory is bounded. A
-//! partition that was taken from another node is read twice from the beginning: first for the URLs
+//! portion is asked for when the last one is used up, so that what waits in memory is bounded. An
+//! answer that doesn't come is asked for again. A partition that was taken from another node is read twice from the beginning: first for the URLs
 //! that are settled, then for those that are not. After that it is *owned*, and what others add is
 //! read as it comes.
 //!
 //! Law: a position is never ahead of what the engine has been offered.
 
 use crate::cluster::Partition;
+use crate::cluster::memory;
 use crate::cluster::partition::PARTITIONS;
-use crate::cluster::queue::{Delivery, Reading, Revision, Sequence};
+use crate::cluster::queue::{Delivery, Purpose, Reading, Revision, Sequence};
 use crate::ground::time::Instant;
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
@@ -23,6 +24,8 @@ pub(super) enum Phase {
     Foreign,
     /// It was this node's. What it knew is kept until it is known whether another had it since.
     Lapsed,
+    /// It was taken from another node: what was known of it is being forgotten.
+    Void,
     /// The log is read for settled URLs.
     Settled,
     /// The log is read for links, up to the number at which the settled ones ended.
@@ -34,6 +37,11 @@ pub(super) enum Phase {
 }
 
 impl Phase {
+    /// Returns whether all is known that was in the log when the partition was taken.
+    fn is_whole(self) -> bool {
+        matches!(self, Self::Owned | Self::Leaving | Self::Lapsed)
+    }
+
     /// Returns whether the log is read.
     fn is_reading(self) -> bool {
         matches!(self, Self::Settled | Self::Links(_) | Self::Owned)
@@ -54,47 +62,79 @@ struct Log {
     offset: usize,
     /// Whether a portion is asked for.
     is_asked: bool,
-    /// When the next portion may be asked for.
+    /// When the next portion may be asked for; if one is asked for, when that is asked for again.
     not_before: Instant,
     /// The number of times that what was known of it has become void.
     generation: u32,
     /// The number of URLs that were ever queued here when what was known became void: those up to
     /// it are queued again, from the log.
     stale: u64,
+    /// The length of the messages that were read since the last snapshot, in bytes.
+    log_bytes: u64,
+    /// The length of that snapshot.
+    snapshot_bytes: u64,
+}
+
+/// A message that was read, as far as its length matters.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Message {
+    pub(super) partition: Partition,
+    pub(super) bytes: usize,
+    /// Whether it is a part of a snapshot.
+    pub(super) is_part: bool,
+}
+
+/// What a checkpoint keeps of a partition. The fields are those of [`Log`]; `since` is `None` if
+/// what is known counts for nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Kept {
+    pub(super) since: Option<Revision>,
+    pub(super) position: Sequence,
+    pub(super) generation: u32,
+    pub(super) stale: u64,
+    pub(super) log_bytes: u64,
+    pub(super) snapshot_bytes: u64,
 }
 
 /// What is known of all partitions.
 #[derive(Debug)]
 pub(super) struct Logs {
     logs: Box<[Log]>,
-    /// The partitions of which the next portion may be asked for, by the time from which it may.
+    /// The partitions that are read and have no messages, by `not_before`.
     waits: BTreeSet<(Instant, Partition)>,
     /// The partitions that go to other nodes.
     leaving: BTreeSet<Partition>,
     /// The partitions with messages that aren't used up, in the order in which they came.
     ready: VecDeque<Partition>,
+    is_connected: bool,
     portion_bytes: usize,
-    poll: Duration,
+    /// How long the queue is asked to wait for messages.
+    wait: Duration,
 }
 
+/// How long the answer to a reading is waited for, in addition to the time that the queue waits for
+/// messages.
+pub(super) const ANSWER_MAX: Duration = Duration::from_secs(30);
+/// The pause after a reading that failed.
+pub(super) const RETRY: Duration = Duration::from_secs(1);
+
 impl Logs {
-    pub(super) fn new(portion_bytes: usize, poll: Duration) -> Self {
+    pub(super) fn new(portion_bytes: usize, wait: Duration) -> Self {
         let logs = (0..PARTITIONS).map(|_| Log::default()).collect();
         let (waits, leaving, ready) = (BTreeSet::new(), BTreeSet::new(), VecDeque::new());
-        Self { logs, waits, leaving, ready, portion_bytes, poll }
+        Self { logs, waits, leaving, ready, is_connected: false, portion_bytes, wait }
     }
 
     fn log(&mut self, partition: Partition) -> &mut Log {
         &mut self.logs[partition.index()]
     }
 
-    /// Sets the time from which the next portion of a log may be asked for, and lists it by that
-    /// time if it is to be read.
+    /// Sets when a log is asked for (again), and lists it by that time if it is to be read.
     fn wait_until(&mut self, partition: Partition, at: Instant) {
         let log = &mut self.logs[partition.index()];
         self.waits.remove(&(log.not_before, partition));
         log.not_before = at;
-        if log.phase.is_reading() && !log.is_asked && log.messages.is_empty() {
+        if log.phase.is_reading() && log.messages.is_empty() {
             self.waits.insert((at, partition));
         }
     }
@@ -109,22 +149,28 @@ impl Logs {
         self.logs[partition.index()].generation
     }
 
-    /// Notes that a partition is held. Returns whether what was known of it has become void.
-    /// `queued` is the number of URLs that were ever queued here.
-    pub(super) fn take(&mut self, partition: Partition, since: Revision, queued: u64) -> bool {
+    /// Notes that a partition is held. Returns whether what was known of it is void: then it must
+    /// be forgotten before [`Self::begin`].
+    pub(super) fn take(&mut self, partition: Partition, since: Revision) -> bool {
         self.leaving.remove(&partition);
         let log = self.log(partition);
         let is_known = log.since == Some(since);
-        if is_known {
-            log.phase = Phase::Owned;
-        } else {
-            let (generation, not_before) = (log.generation + 1, log.not_before);
-            let (phase, since, stale) = (Phase::Settled, Some(since), queued);
-            *log = Log { phase, since, generation, stale, not_before, ..Log::default() };
-            self.ready.retain(|ready| *ready != partition);
-        }
+        log.phase = if is_known { Phase::Owned } else { Phase::Void };
+        log.since = Some(since);
         self.wait_until(partition, Instant::ZERO);
         !is_known
+    }
+
+    /// Begins to read the log of a partition whose former state is forgotten. `queued` is the
+    /// number of URLs that were ever queued here.
+    pub(super) fn begin(&mut self, partition: Partition, queued: u64) {
+        let log = self.log(partition);
+        if log.phase == Phase::Void {
+            (log.phase, log.position, log.stale) = (Phase::Settled, Sequence::default(), queued);
+            (log.log_bytes, log.snapshot_bytes) = (0, 0);
+            log.generation += 1;
+            self.wait_until(partition, Instant::ZERO);
+        }
     }
 
     /// Returns whether the URL of this number among all that were queued here was queued before
@@ -135,20 +181,87 @@ impl Logs {
 
     /// Notes that a partition goes to another node.
     pub(super) fn leave(&mut self, partition: Partition) {
-        self.log(partition).phase = Phase::Leaving;
+        self.stop_reading(partition, Phase::Leaving);
         self.leaving.insert(partition);
-        self.wait_until(partition, Instant::ZERO);
     }
 
     /// Notes that a partition isn't held any more.
     pub(super) fn lapse(&mut self, partition: Partition) {
         self.leaving.remove(&partition);
+        self.stop_reading(partition, Phase::Lapsed);
+    }
+
+    /// Begins a phase in which the log isn't read. What was read and not used up is forgotten; the
+    /// position stays.
+    fn stop_reading(&mut self, partition: Partition, phase: Phase) {
         let log = self.log(partition);
         // What is known in part is worth nothing.
-        let is_whole = matches!(log.phase, Phase::Owned | Phase::Leaving | Phase::Lapsed);
-        (log.phase, log.is_asked) = (Phase::Lapsed, false);
-        log.since = log.since.filter(|_| is_whole);
+        log.since = log.since.filter(|_| log.phase.is_whole());
+        log.phase = phase;
+        (log.is_asked, log.offset) = (false, 0);
+        log.messages.clear();
+        self.ready.retain(|ready| *ready != partition);
         self.wait_until(partition, Instant::ZERO);
+    }
+
+    /// Notes the length of a message that was read. Returns whether the log has grown so much that
+    /// a snapshot of it is due, if `bytes_min` bytes are worth one.
+    pub(super) fn note_length(&mut self, message: &Message, bytes_min: u64) -> bool {
+        let log = self.log(message.partition);
+        if matches!(log.phase, Phase::Links(_)) {
+            return false; // They were counted in the pass before.
+        }
+        match message.is_part {
+            true => log.snapshot_bytes += message.bytes as u64,
+            false => log.log_bytes += message.bytes as u64,
+        }
+        log.phase == Phase::Owned && memory::is_due(log.log_bytes, log.snapshot_bytes, bytes_min)
+    }
+
+    /// Returns the last message that was read of a log, and the length of those since its last
+    /// snapshot, in bytes.
+    pub(super) fn read_so_far(&self, partition: Partition) -> (Sequence, u64) {
+        let log = &self.logs[partition.index()];
+        (log.position, log.log_bytes)
+    }
+
+    /// Notes that there is a snapshot of `bytes` bytes of messages of `log_bytes` bytes, or that
+    /// none could be made.
+    pub(super) fn compacted(&mut self, partition: Partition, log_bytes: u64, bytes: Option<u64>) {
+        let log = self.log(partition);
+        log.log_bytes = log.log_bytes.saturating_sub(log_bytes);
+        log.snapshot_bytes = bytes.unwrap_or(log.snapshot_bytes);
+    }
+
+    /// Returns whether logs can be read.
+    pub(super) fn is_connected(&self) -> bool {
+        self.is_connected
+    }
+
+    /// Returns what a checkpoint keeps: for each partition that was ever taken, the state of what
+    /// is known of it.
+    pub(super) fn kept(&self) -> impl Iterator<Item = (Partition, Kept)> {
+        Partition::all().zip(&self.logs).filter(|(_, log)| log.generation > 0).map(|(of, log)| {
+            let Log { phase, position, generation, stale, .. } = *log;
+            let Log { log_bytes, snapshot_bytes, .. } = *log;
+            let since = log.since.filter(|_| phase.is_whole());
+            (of, Kept { since, position, generation, stale, log_bytes, snapshot_bytes })
+        })
+    }
+
+    /// Restores what is known of a partition, which isn't held.
+    pub(super) fn restore(&mut self, partition: Partition, kept: Kept) {
+        let Kept { since, position, generation, stale, log_bytes, snapshot_bytes } = kept;
+        *self.log(partition) = Log {
+            phase: Phase::Lapsed,
+            since,
+            position,
+            generation,
+            stale,
+            log_bytes,
+            snapshot_bytes,
+            ..Log::default()
+        };
     }
 
     /// Returns the partitions that go to another node.
@@ -156,8 +269,14 @@ impl Logs {
         self.leaving.iter().copied()
     }
 
-    /// Notes that what was asked for will not come: the connection is another one.
+    /// Notes that logs can be read.
+    pub(super) fn connected(&mut self) {
+        self.is_connected = true;
+    }
+
+    /// Notes that logs can't be read, and that what was asked for will not come.
     pub(super) fn disconnected(&mut self) {
+        self.is_connected = false;
         for partition in Partition::all() {
             if std::mem::take(&mut self.log(partition).is_asked) {
                 self.wait_until(partition, Instant::ZERO);
@@ -167,7 +286,7 @@ impl Logs {
 
     /// Takes a portion of a log. One that wasn't asked for, or is from another place, is dropped.
     pub(super) fn read(&mut self, reading: &Reading, found: Option<Vec<Delivery>>, now: Instant) {
-        let (partition, poll) = (reading.partition, self.poll);
+        let partition = reading.partition;
         let log = self.log(partition);
         if !log.is_asked || log.position != reading.after || !log.phase.is_reading() {
             return;
@@ -177,43 +296,44 @@ impl Logs {
             Some(messages) if !messages.is_empty() => {
                 log.messages = messages.into();
                 self.ready.push_back(partition);
+                self.wait_until(partition, Instant::ZERO);
             }
-            Some(_) => self.reach_end(partition, now),
-            None => self.wait_until(partition, now + poll),
+            Some(_) => self.reach_end(partition),
+            None => self.wait_until(partition, now + RETRY),
         }
     }
 
     /// Notes that a log has no more messages now.
-    fn reach_end(&mut self, partition: Partition, now: Instant) {
-        let poll = self.poll;
+    fn reach_end(&mut self, partition: Partition) {
         let log = self.log(partition);
-        let mut next = now + poll;
         match log.phase {
             Phase::Settled => {
                 log.phase = Phase::Links(log.position);
                 log.position = Sequence::default();
-                next = now;
             }
             Phase::Links(_) => log.phase = Phase::Owned,
             _ => {}
         }
-        self.wait_until(partition, next);
+        self.wait_until(partition, Instant::ZERO);
     }
 
     /// Returns a portion to ask for; `None` if there is none now.
     pub(super) fn next_reading(&mut self, now: Instant) -> Option<Reading> {
-        let bytes_max = self.portion_bytes;
-        let partition = self.waits.first().filter(|(at, _)| *at <= now)?.1;
+        let (bytes_max, wait) = (self.portion_bytes, self.wait);
+        let due = self.waits.first().filter(|(at, _)| *at <= now && self.is_connected);
+        let partition = due?.1;
         let log = self.log(partition);
         log.is_asked = true;
-        let (after, not_before) = (log.position, log.not_before);
-        self.wait_until(partition, not_before);
-        Some(Reading { partition, after, bytes_max })
+        // Before a partition is owned, its end is looked for, not what comes next.
+        let wait = if log.phase == Phase::Owned { wait } else { Duration::ZERO };
+        let after = log.position;
+        self.wait_until(partition, now + wait + ANSWER_MAX);
+        Some(Reading { partition, after, bytes_max, wait, purpose: Purpose::Crawl })
     }
 
     /// Returns when the next portion may be asked for.
     pub(super) fn due(&self) -> Option<Instant> {
-        self.waits.first().map(|(at, _)| *at)
+        self.waits.first().map(|(at, _)| *at).filter(|_| self.is_connected)
     }
 
     /// Returns whether there are messages to be used up.

@@ -8,29 +8,48 @@
 //! lasts. Each link in scope is offered to the own seen test or is in the outbox; one that the seen
 //! test doesn't know at once is in both.
 
+mod inherited;
 mod logs;
+mod mark;
 mod masks;
 mod share;
+mod snapshot_job;
+mod snapshots;
+mod voids;
 
 use super::Engine;
+use super::checkpoint::Checkpoints;
 use super::contract::Action;
 use super::node::Settings;
+use super::storage::FatalError;
 use crate::cluster::member::{Change, Member};
+pub(super) use crate::cluster::outbox::FOLDER as OUTBOX_FOLDER;
 use crate::cluster::outbox::{Failure, Outbox};
-use crate::cluster::queue::{Event, Request};
+use crate::cluster::queue::{Event, Purpose, Request};
 use crate::cluster::record::{Records, Sender};
 use crate::cluster::{Partition, Partitioner};
 use crate::frontier::{ServerId, scheduler};
+use crate::ground::disk::{self, Disk};
+use crate::ground::frame::{self, Flaw, Mark};
 use crate::ground::time::Instant;
 use crate::seen::cache::{Cache, Replacement};
 use crate::url::{Fingerprint, UrlRef};
+use inherited::Inherited;
 use logs::{Logs, Phase};
+use mark::Settled;
 pub(super) use masks::Masks;
-use std::collections::BTreeMap;
+pub use snapshot_job::{SnapshotDone, SnapshotJob};
+use snapshots::Snapshots;
 use std::time::Duration;
+use voids::Voids;
 
 /// How long a server of a partition that this node may not crawl is left alone.
-const ELSEWHERE: Duration = Duration::from_secs(1);
+const ELSEWHERE: Duration = Duration::from_secs(5);
+/// How often it is looked at whether partitions that go to others can be released.
+const RELEASE_PERIOD: Duration = Duration::from_millis(250);
+/// What is said when another process has this node's name.
+const NAME_TAKEN: &str = "another process has this node's name, or had it until a moment ago: this \
+                          one waits until that one's session is over";
 
 /// This node's part in a crawl of several nodes.
 #[derive(Debug)]
@@ -38,35 +57,35 @@ pub(super) struct Cluster {
     member: Member,
     outbox: Outbox,
     logs: Logs,
+    voids: Voids,
+    /// When it is looked at next whether partitions that go to others can be released.
+    release_at: Instant,
     sent: Cache,
     partitioner: Partitioner,
     records: Records,
-    /// The URLs that have their final outcome since the last checkpoint began.
-    settled: BTreeMap<Partition, Vec<Fingerprint>>,
-    /// Those since the checkpoint before it.
-    settled_before: BTreeMap<Partition, Vec<Fingerprint>>,
+    settled: Settled,
+    snapshots: Snapshots,
+    inherited: Inherited,
     /// The politeness as it is configured, and the number of nodes that it is shared by now.
     pace: (scheduler::Settings, u32),
 }
 
 impl Cluster {
-    pub(super) fn new(
-        settings: &Settings,
-        pace: &scheduler::Settings,
-        crawl: u64,
-        first: u64,
-    ) -> Self {
+    pub(super) fn new(settings: &Settings, pace: &scheduler::Settings, crawl: u64) -> Self {
         let Settings { node, incarnation, previous, member, .. } = settings.clone();
         let sender = Sender { name: node.clone(), incarnation };
         Self {
             partitioner: Partitioner::new(member.key),
             member: Member::new(member, node, incarnation, previous),
-            outbox: Outbox::new(settings.outbox, &sender, crawl, first),
-            logs: Logs::new(settings.portion_bytes, settings.poll),
+            outbox: Outbox::new(settings.outbox, &sender, crawl),
+            logs: Logs::new(settings.portion_bytes, settings.reading_wait),
+            voids: Voids::default(),
+            release_at: Instant::ZERO,
             sent: Cache::new(settings.sent_log2, Replacement::Clock, incarnation),
             records: Records::new(),
-            settled: BTreeMap::new(),
-            settled_before: BTreeMap::new(),
+            settled: Settled::default(),
+            snapshots: Snapshots::new(sender, settings),
+            inherited: Inherited::default(),
             pace: (pace.clone(), 1),
         }
     }
@@ -93,13 +112,90 @@ impl Cluster {
         self.logs.phase(partition) == Phase::Owned && self.member.may_ask(partition, now)
     }
 
+    /// Writes what waits to be written; only enough of it for an append unless `all` is true.
+    ///
+    /// # Errors
+    /// The disk reports an error. Nothing is lost, and the call can be repeated.
+    pub(super) fn write(&mut self, all: bool, disk: &mut dyn Disk) -> Result<(), disk::Error> {
+        self.outbox.write(all, disk)
+    }
+
+    /// Begins a checkpoint: returns the outbox's part of it. What was settled before is published
+    /// once the checkpoint is durable.
+    ///
+    /// # Errors
+    /// The disk reports an error.
+    pub(super) fn mark(&mut self, disk: &mut dyn Disk) -> Result<Mark, disk::Error> {
+        for (partition, settled) in std::mem::take(&mut self.settled.since) {
+            self.settled.before.entry(partition).or_default().extend(settled);
+        }
+        self.outbox.mark(disk)
+    }
+
+    /// Appends the part of the checkpoint that isn't the outbox's.
+    pub(super) fn encode(&self, out: &mut Vec<u8>) {
+        mark::put(self, out);
+    }
+
+    /// Called when a checkpoint is durable: lets what was settled before it began be published,
+    /// once the links found before it are in their logs. Returns the names of files that are no
+    /// longer needed.
+    pub(super) fn checkpoint_is_durable(&mut self, now: Instant) -> Vec<String> {
+        let place = self.outbox.place();
+        for (partition, mut settled) in std::mem::take(&mut self.settled.before) {
+            self.records.clear();
+            self.records.settled(&mut settled);
+            self.outbox.hold(place, partition, &self.records, now);
+        }
+        self.outbox.on_durable()
+    }
+
+    /// Restores the files of the outbox.
+    ///
+    /// # Errors
+    /// The disk reports an error, or a file is damaged.
+    pub(super) fn restore_files(
+        &mut self,
+        files: &[(String, u64)],
+        disk: &mut dyn Disk,
+    ) -> Result<(), frame::Error> {
+        self.outbox.restore_files(files, disk)
+    }
+
+    /// Restores the outbox, after its files.
+    ///
+    /// # Errors
+    /// The bytes are no mark.
+    pub(super) fn restore_outbox(&mut self, bytes: &[u8]) -> Result<(), Flaw> {
+        self.outbox.restore_mark(bytes)
+    }
+
+    /// Restores what isn't the outbox's.
+    ///
+    /// # Errors
+    /// The bytes are no mark.
+    pub(super) fn decode(&mut self, bytes: &[u8], masks: &mut Masks) -> Result<(), Flaw> {
+        self.settled.before = mark::restore(bytes, &mut self.logs)?;
+        self.logs.kept().for_each(|(partition, kept)| masks.set(partition, kept.generation));
+        Ok(())
+    }
+
+    /// Returns whether a snapshot may be continued: the queue can be reached, and there is room for
+    /// its parts.
+    fn may_make_snapshots(&self) -> bool {
+        self.logs.is_connected() && self.outbox.has_room()
+    }
+
     /// Returns when there is something to do; `None` if nothing but an event causes it.
     pub(super) fn deadline(&self) -> Option<Instant> {
-        if self.logs.has_messages() {
+        if self.logs.has_messages() || self.voids.has_servers() {
             return Some(Instant::ZERO);
         }
         let member = Some(self.member.deadline()).filter(|at| *at != Instant::FAR);
-        [member, self.outbox.next_at(), self.logs.due()].into_iter().flatten().min()
+        let release = self.logs.leaving().next().map(|_| self.release_at);
+        let making = self.snapshots.deadline().filter(|_| self.may_make_snapshots());
+        let (outbox, logs) = (self.outbox.next_at(), self.logs.due());
+        [member, release, outbox, logs, making].into_iter().flatten().min()
     }
 }
 
@@ -109,9 +205,14 @@ impl Engine {
         let now = self.turn.at();
         let Some(cluster) = &mut self.cluster else { return };
         match event {
-            Event::Connected => cluster.member.connected(now),
+            Event::Connected => {
+                cluster.member.connected(now);
+                cluster.outbox.connected();
+                cluster.logs.connected();
+            }
             Event::Disconnected => {
                 cluster.member.disconnected(now);
+                cluster.outbox.disconnected();
                 cluster.logs.disconnected();
             }
             Event::Entry(entry) => cluster.member.entry(now, &entry),
@@ -120,7 +221,10 @@ impl Engine {
                 let result = if is_durable { Ok(()) } else { Err(Failure::Unknown) };
                 cluster.outbox.published(id, result, now);
             }
-            Event::Read { reading, messages } => cluster.logs.read(&reading, messages, now),
+            Event::Read { reading, messages } => match reading.purpose {
+                Purpose::Crawl => cluster.logs.read(&reading, messages, now),
+                Purpose::Snapshot => self.take_portion(&reading, messages),
+            },
         }
         // Before the next request.
         self.share_pace();
@@ -134,11 +238,31 @@ impl Engine {
         }
     }
 
+    /// Begins to leave the cluster, since the crawl ends here.
+    pub(super) fn leave_cluster(&mut self) {
+        let now = self.turn.at();
+        if let Some(cluster) = &mut self.cluster {
+            cluster.member.leave(now);
+        }
+    }
+
+    /// Returns whether this node is in no cluster (any more).
+    pub(super) fn has_left_cluster(&self) -> bool {
+        self.cluster.as_deref().is_none_or(|cluster| cluster.member.has_left())
+    }
+
+    /// Returns whether anything can be published.
+    pub(super) fn can_leave_cluster(&self) -> bool {
+        let is_connected = self.cluster.as_deref().is_some_and(|it| it.logs.is_connected());
+        is_connected && self.storage.fatal().is_none()
+    }
+
     /// Asks the world for what the cluster needs of its queue, and follows what came from there.
     pub(super) fn work_cluster(&mut self) {
         if self.cluster.is_none() {
             return;
         }
+        self.forget_voids();
         self.use_messages();
         self.release_left();
         let now = self.turn.at();
@@ -147,19 +271,33 @@ impl Engine {
         while let Some(change) = cluster.member.next_change() {
             match change {
                 Change::Taken { partition, since, .. } => {
-                    if cluster.logs.take(partition, since, self.backlog.arrivals()) {
-                        let generation = cluster.logs.generation(partition);
-                        if let Some(masks) = self.admission.masks_mut() {
-                            masks.set(partition, generation);
-                        }
+                    if cluster.logs.take(partition, since) {
+                        cluster.voids.add(partition, self.admission.seen().ticket());
                     }
                 }
-                Change::GiveUp(partition) => cluster.logs.leave(partition),
+                Change::GiveUp(partition) => {
+                    cluster.voids.remove(partition);
+                    cluster.snapshots.remove(partition);
+                    cluster.logs.leave(partition);
+                }
                 Change::Lost { partition } => {
+                    cluster.voids.remove(partition);
+                    cluster.snapshots.remove(partition);
+                    cluster.inherited.forget(partition, now);
                     cluster.logs.lapse(partition);
                     lost.push(partition);
                 }
-                change => log::info!("cluster: {change:?}"),
+                Change::Refused(difference) => {
+                    self.storage.fail(FatalError::Cluster(difference.to_string()));
+                }
+                Change::Damaged { key } => {
+                    log::warn!("cluster: the entry {key:?} makes no sense");
+                    self.counts.cut("cluster-damaged", 1);
+                }
+                Change::NameTaken => log::warn!("cluster: {NAME_TAKEN}"),
+                change @ (Change::Agreed { .. } | Change::Joined { .. } | Change::Left) => {
+                    log::info!("cluster: {change:?}");
+                }
             }
         }
         while let Some(write) = cluster.member.next_write(now) {
@@ -183,6 +321,7 @@ impl Engine {
         for partition in lost {
             self.end_visits_to(partition);
         }
+        self.work_snapshots();
     }
 
     /// Returns whether the URL at the head of a queue was queued before another node had its
@@ -222,37 +361,44 @@ impl Engine {
     }
 
     /// Returns until when a server may not be visited because its partition isn't this node's to
-    /// crawl; `None` if it may.
+    /// crawl, or because the node that had it before must have waited so long; `None` if it may.
     pub(super) fn is_elsewhere(&self, id: ServerId) -> Option<Instant> {
         let cluster = self.cluster.as_ref()?;
         let now = self.turn.at();
-        let partition = cluster.partition_of(self.backlog.origin(id).host());
-        (!cluster.may_ask(partition, now)).then(|| now + ELSEWHERE)
+        let origin = self.backlog.origin(id);
+        if !cluster.may_ask(cluster.partition_of(origin.host()), now) {
+            return Some(now + ELSEWHERE);
+        }
+        cluster.inherited.wait(origin.as_str(), now)
     }
 
-    /// Releases the partitions that go to other nodes, once nothing of theirs is under way here.
+    /// Releases the partitions that go to other nodes, once nothing of theirs is under way here and
+    /// what was settled is in their logs, which it is after a checkpoint.
     fn release_left(&mut self) {
-        let Some(cluster) = &self.cluster else { return };
-        let leaving: Vec<Partition> = cluster.logs.leaving().collect();
-        if leaving.is_empty() {
-            return;
-        }
-        let busy = self.partitions_under_way();
         let now = self.turn.at();
         let Some(cluster) = &mut self.cluster else { return };
+        let leaving: Vec<Partition> = cluster.logs.leaving().collect();
+        if leaving.is_empty() || now < cluster.release_at {
+            return;
+        }
+        cluster.release_at = now + RELEASE_PERIOD;
+        let busy = self.partitions_under_way();
+        let Some(cluster) = &mut self.cluster else { return };
+        let mut waits_for_checkpoint = false;
         for partition in leaving.into_iter().filter(|partition| !busy.contains(partition)) {
-            let place = cluster.outbox.place();
-            let mut settled = cluster.settled_before.remove(&partition).unwrap_or_default();
-            settled.extend(cluster.settled.remove(&partition).unwrap_or_default());
-            if !settled.is_empty() {
-                cluster.records.clear();
-                cluster.records.settled(&mut settled);
-                cluster.outbox.hold(place, partition, &cluster.records, now);
+            let is_settled = cluster.settled.since.contains_key(&partition);
+            waits_for_checkpoint |= is_settled;
+            if is_settled || cluster.settled.before.contains_key(&partition) {
+                continue;
             }
             cluster.outbox.flush(partition);
             if cluster.outbox.is_drained(partition) {
                 cluster.member.release(partition);
+                cluster.logs.lapse(partition);
             }
+        }
+        if waits_for_checkpoint && self.checkpoints.as_ref().is_some_and(Checkpoints::is_idle) {
+            self.want_checkpoint_soon();
         }
     }
 }

@@ -1,16 +1,19 @@
 //! What goes through the logs of partitions: links to them, and what was settled.
 
-use super::logs::Phase;
+use super::logs::{Message, Phase};
 use super::{Cluster, Fingerprint, Partition};
+use crate::cluster::queue::Delivery;
 use crate::cluster::record::{Link, Reader, Record};
 use crate::engine::Engine;
 use crate::engine::admission::{DONE, Discovery};
+use crate::engine::chain::Chains;
 use crate::engine::ledger::Work;
-use crate::ground::time::Instant;
+use crate::ground::time::{Instant, Now};
 use crate::http::pipeline::Close;
 use crate::seen::Seen;
 use crate::url::UrlRef;
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 /// The fixed cost of taking up a record, in units of work (see `ledger`), in addition to one unit
 /// for each of its bytes.
@@ -61,10 +64,9 @@ impl Cluster {
         via: &str,
         now: Instant,
     ) {
-        let Discovery { letter, hops, depth, requisite, estimate } = found;
+        let Discovery { letter, hops, depth, requisite, tries, estimate } = found;
         let url = url.as_str();
-        let link =
-            Link { fingerprint, url, via, letter, hops, requisite, depth, tries: 0, estimate };
+        let link = Link { fingerprint, url, via, letter, hops, requisite, depth, tries, estimate };
         self.records.clear();
         self.records.link(&link);
         self.outbox.push(partition, &self.records, now);
@@ -74,40 +76,30 @@ impl Cluster {
     pub(in crate::engine) fn note_settled(&mut self, key: Fingerprint, host: &str) {
         let partition = self.partition_of(host);
         let fingerprint = Fingerprint(key.0 ^ self.mask(partition));
-        self.settled.entry(partition).or_default().push(fingerprint);
-    }
-
-    /// Called when a checkpoint begins: what was settled before it is published after it.
-    pub(in crate::engine) fn checkpoint_begins(&mut self) {
-        for (partition, settled) in std::mem::take(&mut self.settled) {
-            self.settled_before.entry(partition).or_default().extend(settled);
-        }
-    }
-
-    /// Called when a checkpoint is durable: publishes what was settled before it began, once the
-    /// links found before it are durable.
-    pub(in crate::engine) fn checkpoint_is_durable(&mut self, now: Instant) {
-        let place = self.outbox.place();
-        for (partition, mut settled) in std::mem::take(&mut self.settled_before) {
-            self.records.clear();
-            self.records.settled(&mut settled);
-            self.outbox.hold(place, partition, &self.records, now);
-        }
+        self.settled.since.entry(partition).or_default().push(fingerprint);
     }
 
     /// Takes up one record of what was read from the logs. Returns what came of it; `None` if there
     /// is none.
-    fn use_record(&mut self, seen: &mut Seen) -> Option<Used> {
+    fn use_record(
+        &mut self,
+        (chains, seen): Offers<'_>,
+        wait_max: Duration,
+        now: Now,
+    ) -> Option<Used> {
         let (message, offset, phase) = self.logs.message()?;
         let partition = message.partition;
         let mask = self.mask(partition);
         let mut reader = match offset {
             0 => match Reader::open(&message.payload) {
+                Ok((head, _)) if phase == Phase::Owned && self.snapshots.is_own(&head) => {
+                    // This process has read what the snapshot was made of.
+                    return Some(self.used_up(RECORD_UNITS, false));
+                }
                 Ok((_, reader)) => reader,
                 Err(damage) => {
                     log::warn!("cluster: a message of partition {partition} {damage}");
-                    self.logs.advance(None);
-                    return Some(Used { units: RECORD_UNITS, is_damaged: true });
+                    return Some(self.used_up(RECORD_UNITS, true));
                 }
             },
             offset => Reader::resume(&message.payload, offset),
@@ -118,7 +110,11 @@ impl Cluster {
             Some(Ok(Record::Link(link))) if phase != Phase::Settled => {
                 let url = UrlRef::from_canonical(link.url.as_bytes());
                 match url.filter(|url| self.partition_of(url.host()) == partition) {
-                    Some(url) => offer_link(&link, url, mask, seen),
+                    Some(url) => {
+                        let tries = self.inherited.take_tries(partition, link.fingerprint);
+                        let link = Link { tries: link.tries.max(tries), ..link };
+                        offer_link(&link, url, mask, (chains, seen));
+                    }
                     None => {
                         log::warn!("cluster: {:?} isn't of partition {partition}", link.url);
                         is_damaged = true;
@@ -131,17 +127,40 @@ impl Cluster {
                     seen.offer(Fingerprint(fingerprint.0 ^ mask), &[DONE]);
                 }
             }
+            Some(Ok(Record::Link(_) | Record::Settled(_) | Record::Fact { .. })) | None => {}
+            Some(Ok(record)) if !matches!(phase, Phase::Links(_)) => {
+                let head = Reader::open(&message.payload);
+                // What this process has written it knows.
+                if !head.is_ok_and(|(head, _)| self.snapshots.is_by_own(&head)) {
+                    self.inherited.keep(partition, &record, wait_max, now);
+                }
+            }
+            Some(Ok(_)) => {}
             Some(Err(damage)) => {
                 log::warn!("cluster: a message of partition {partition} {damage}");
                 is_damaged = true;
             }
-            _ => {}
         }
         units += reader.position() - before;
-        let is_done = reader.position() >= message.payload.len();
         let offset = reader.position();
-        self.logs.advance((!is_done).then_some(offset));
+        if offset >= message.payload.len() {
+            return Some(self.used_up(units, is_damaged));
+        }
+        self.logs.advance(Some(offset));
         Some(Used { units, is_damaged })
+    }
+
+    /// Goes on to the next message that was read.
+    fn used_up(&mut self, units: usize, is_damaged: bool) -> Used {
+        if let Some((Delivery { partition, payload, .. }, ..)) = self.logs.message() {
+            let is_part = Reader::open(payload).is_ok_and(|(head, _)| head.part.is_some());
+            let message = Message { partition: *partition, bytes: payload.len(), is_part };
+            if self.logs.note_length(&message, self.snapshots.bytes_min) {
+                self.snapshots.add(message.partition);
+            }
+        }
+        self.logs.advance(None);
+        Used { units, is_damaged }
     }
 }
 
@@ -154,20 +173,28 @@ struct Used {
     is_damaged: bool,
 }
 
+/// What decides whether a URL is new: the chains that request their targets now, and the seen test.
+type Offers<'a> = (&'a mut Chains, &'a mut Seen);
+
 /// Offers a URL from a log to the seen test.
-fn offer_link(link: &Link<'_>, url: UrlRef<'_>, mask: u64, seen: &mut Seen) {
-    let Link { via, letter, hops, requisite, depth, estimate, .. } = *link;
-    let found = Discovery { letter, hops, depth, requisite, estimate };
+fn offer_link(link: &Link<'_>, url: UrlRef<'_>, mask: u64, (chains, seen): Offers<'_>) {
+    let Link { via, letter, hops, requisite, depth, tries, estimate, .. } = *link;
+    let found = Discovery { letter, hops, depth, requisite, tries, estimate };
     let key = Fingerprint(link.fingerprint.0 ^ mask);
-    seen.offer_with(key, |out| found.encode(url.as_str(), via, out));
+    let write = |out: &mut Vec<u8>| found.encode(url.as_str(), via, out);
+    if !chains.hold(key, write) {
+        seen.offer_with(key, write);
+    }
 }
 
 impl Engine {
     /// Takes up what was read from the logs, within the turn's budget.
     pub(super) fn use_messages(&mut self) {
+        let (now, wait_max) = (self.turn.now(), self.settings.retries.wait_max);
         let Some(cluster) = &mut self.cluster else { return };
         while !self.turn.is_spent(Work::Joined)
-            && let Some(used) = cluster.use_record(self.admission.seen_mut())
+            && let offers = (&mut self.chains, self.admission.seen_mut())
+            && let Some(used) = cluster.use_record(offers, wait_max, now)
         {
             self.turn.charge(Work::Joined, used.units);
             if used.is_damaged {
@@ -199,7 +226,8 @@ impl Engine {
         }
     }
 
-    /// Returns the partitions of which something is under way here: requests, or pages.
+    /// Returns the partitions of which something is under way here: requests, pages, or redirect
+    /// chains that began there.
     pub(super) fn partitions_under_way(&self) -> BTreeSet<Partition> {
         let Some(cluster) = &self.cluster else { return BTreeSet::new() };
         let of_url = |url: &str| {
@@ -213,7 +241,9 @@ impl Engine {
         });
         let pages = self.pages.urls().map(of_url);
         let filed = self.archive.filing().urls().map(of_url);
-        asked.chain(pages).chain(filed).collect()
+        let chains = self.chain_servers();
+        let chains = chains.map(|id| cluster.partition_of(self.backlog.origin(id).host()));
+        asked.chain(pages).chain(filed).chain(chains).collect()
     }
 
     /// Ends the visits to the servers of a partition that isn't this node's any more.
@@ -229,7 +259,7 @@ impl Engine {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::cluster::member;
     use crate::cluster::outbox;
@@ -237,10 +267,10 @@ mod tests {
     use crate::cluster::record::{Records, Sender};
     use crate::engine::node::Settings;
     use crate::frontier::scheduler;
+    use crate::ground::time::UnixTime;
     use crate::seen;
-    use std::time::Duration;
 
-    fn cluster() -> Cluster {
+    pub(in crate::engine::cluster) fn cluster() -> Cluster {
         let settings = Settings {
             node: Name::new("a").expect("a name"),
             incarnation: 1,
@@ -256,16 +286,19 @@ mod tests {
             outbox: outbox::Settings::default(),
             sent_log2: 8,
             portion_bytes: 1 << 10,
-            poll: Duration::from_secs(1),
+            snapshot_bytes_min: 1 << 20,
+            reading_wait: Duration::from_secs(30),
         };
-        Cluster::new(&settings, &scheduler::Settings::default(), 1, 1)
+        Cluster::new(&settings, &scheduler::Settings::default(), 1)
     }
 
     /// Reads these payloads from the log of a partition, after its settled URLs. Returns what came
     /// of each record.
     fn use_all(cluster: &mut Cluster, of: Partition, payloads: Vec<Vec<u8>>) -> (Vec<bool>, Seen) {
         let (now, mut seen) = (Instant::ZERO, Seen::new(seen::Settings::default()));
-        cluster.logs.take(of, Revision(1), 0);
+        assert!(cluster.logs.take(of, Revision(1)));
+        cluster.logs.begin(of, 0);
+        cluster.logs.connected();
         let settled = cluster.logs.next_reading(now).expect("the log is read");
         cluster.logs.read(&settled, Some(Vec::new()), now);
         let links = cluster.logs.next_reading(now).expect("it is read again");
@@ -276,7 +309,11 @@ mod tests {
         };
         let messages = payloads.into_iter().enumerate().map(message).collect();
         cluster.logs.read(&links, Some(messages), now);
-        let used = std::iter::from_fn(|| cluster.use_record(&mut seen));
+        let (unix, wait_max) = (UnixTime::from_micros(0), Duration::ZERO);
+        let mut chains = Chains::default();
+        let used = std::iter::from_fn(|| {
+            cluster.use_record((&mut chains, &mut seen), wait_max, Now { at: now, unix })
+        });
         let damaged = used.map(|used| used.is_damaged).collect();
         (damaged, seen)
     }

@@ -10,13 +10,16 @@
 use super::{Page, PageWorker};
 use crate::engine::Engine;
 use crate::engine::admission::Discovery;
+use crate::engine::chain::Chains;
+use crate::engine::cluster::Cluster;
 use crate::engine::ledger::Work;
 use crate::engine::wire::{Fetch, Reply};
 use crate::ground::quality::Quality;
 use crate::ground::stats::Stage;
+use crate::ground::time::Instant;
 use crate::links::{Directives, Found, Kind};
 use crate::rating;
-use crate::seen;
+use crate::seen::{self, Seen};
 use crate::url::scope::{Distance, Reference, Rejection};
 use crate::url::{Batch, Fingerprint, Invalid, Limits, UrlRef, canon::Joiner};
 use std::cell::Cell;
@@ -287,7 +290,8 @@ impl Engine {
             match scope.check_reference(url, reference, from, is_page, &mut listed) {
                 Ok(Distance { depth, requisite }) => {
                     let letter = kind.hop() as u8;
-                    let found = Discovery { letter, hops: 0, depth, requisite, estimate: None };
+                    let found =
+                        Discovery { letter, hops: 0, depth, requisite, tries: 0, estimate: None };
                     follow.wanted.push((place, found));
                 }
                 Err(why) => {
@@ -327,6 +331,19 @@ impl Engine {
         }
     }
 
+    /// Offers one URL in scope to the seen test, or to the node that crawls it. `key` is its
+    /// fingerprint.
+    pub(in crate::engine) fn offer_link(
+        &mut self,
+        (key, found): (Fingerprint, Discovery),
+        url: UrlRef<'_>,
+        via: &str,
+    ) {
+        let (seen, now) = (self.admission.seen_mut(), self.turn.at());
+        let cluster = self.cluster.as_deref_mut();
+        offer((key, found), (url, via), (&mut self.chains, seen), (cluster, now));
+    }
+
     /// Offers the URLs in scope to the seen test. Returns `true` when all are offered, `false` if
     /// the budget was spent before.
     pub(super) fn offer_some(&mut self, via: &str) -> bool {
@@ -347,30 +364,41 @@ impl Engine {
                 let found = Discovery { estimate: follow.estimate, ..found };
                 let url = follow.batch.get(place);
                 self.admission.trace_link(url, fingerprint);
-                // Most links are known already. The entry is encoded only for the others.
-                let is_new = Cell::new(false);
-                let write = |out: &mut Vec<u8>| {
-                    is_new.set(true);
-                    found.encode(url.as_str(), via, out);
-                };
-                let now = self.turn.at();
-                let mut cluster = self.cluster.as_deref_mut();
-                if let Some(cluster) = &mut cluster
-                    && !cluster.share((fingerprint, found), url, via, now)
-                {
-                    continue;
-                }
-                if !self.chains.hold(fingerprint, write) {
-                    self.admission.seen_mut().offer_with(fingerprint, write);
-                }
-                if let Some(cluster) = cluster.filter(|_| is_new.get()) {
-                    cluster.note_new((fingerprint, found), url, via, now);
-                }
+                let (seen, now) = (self.admission.seen_mut(), self.turn.at());
+                let cluster = self.cluster.as_deref_mut();
+                offer((fingerprint, found), (url, via), (&mut self.chains, seen), (cluster, now));
             }
             self.turn.charge(Work::Joined, units);
             start = end;
         }
         follow.step = Step::Offer(start);
         start == follow.wanted.len()
+    }
+}
+
+/// Offers one URL in scope to the seen test, or to the node that crawls it.
+#[inline]
+fn offer(
+    (key, found): (Fingerprint, Discovery),
+    (url, via): (UrlRef<'_>, &str),
+    (chains, seen): (&mut Chains, &mut Seen),
+    (mut cluster, now): (Option<&mut Cluster>, Instant),
+) {
+    if let Some(cluster) = &mut cluster
+        && !cluster.share((key, found), url, via, now)
+    {
+        return;
+    }
+    // Most links are known already. The entry is encoded only for the others.
+    let is_new = Cell::new(false);
+    let write = |out: &mut Vec<u8>| {
+        is_new.set(true);
+        found.encode(url.as_str(), via, out);
+    };
+    if !chains.hold(key, write) {
+        seen.offer_with(key, write);
+    }
+    if let Some(cluster) = cluster.filter(|_| is_new.get()) {
+        cluster.note_new((key, found), url, via, now);
     }
 }

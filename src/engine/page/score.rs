@@ -289,6 +289,7 @@ impl Engine {
             return self.pages.scoring.ready.push_front(page);
         }
         self.end_traced_page();
+        self.note_settled(&page.fetch.url);
         if !page.is_logged {
             self.write_line(&page.fetch, &page.facts, &[]);
         }
@@ -318,10 +319,9 @@ impl Engine {
         while !take.is_empty() {
             let len = take.number()?;
             let (found, url, _) = Discovery::decode(take.raw(len)?);
-            let key = self.key_of(url);
-            let write = |out: &mut Vec<u8>| found.encode(url.as_str(), page, out);
-            self.admission.seen_mut().offer_with(key, write);
+            self.offer_link((self.key_of(url), found), url, page);
         }
+        self.note_settled(page);
         Ok(())
     }
 }

@@ -205,6 +205,9 @@ impl Engine {
         if let Some(hold) = self.held_by(id, address) {
             return self.obey_hold(id, hold);
         }
+        if self.is_given_up_before(id) {
+            return;
+        }
         if self.drop_disallowed(id) == Head::Unknown {
             return self.begin_later(id);
         }
@@ -346,9 +349,26 @@ impl Engine {
     fn drop_stale(&mut self, id: ServerId) -> bool {
         let is_stale = self.is_stale(id);
         if is_stale {
-            self.backlog.take(id).expect("just examined");
+            self.abandon_head(id);
         }
         is_stale
+    }
+
+    /// Takes the URL at the head of a queue, which isn't this node's to request any more. A page is
+    /// in the log of its partition; what waits for anything else here waits no longer.
+    pub(super) fn abandon_head(&mut self, id: ServerId) {
+        let item = self.backlog.take(id).expect("just examined");
+        match item.purpose {
+            Purpose::Page => {}
+            Purpose::Hop(chain) => self.hand_over_hop(chain),
+            // Its own file is requested again when the server is this node's again.
+            Purpose::Robots(of, _) if of == id => {}
+            Purpose::Robots(of, _) => {
+                self.counts.cut("robots-elsewhere", 1);
+                self.robots_unreachable(of);
+                self.end_waits(id, None);
+            }
+        }
     }
 
     /// Drops the URL at the head of a queue if it is a hop that a checkpoint restored without its
@@ -429,6 +449,7 @@ impl Engine {
         {
             due = due.max(until);
         }
+        self.note_wait(id, due);
         self.retire_if_due(id);
         due
     }
@@ -503,6 +524,7 @@ impl Engine {
     /// crawl log, some in each turn.
     fn retire(&mut self, id: ServerId, why: Retirement, outcome: Outcome) {
         self.sites.get_mut(id).set_retired(outcome);
+        self.note_retired(id, outcome);
         self.counts.retired += 1;
         let server = self.backlog.server(id);
         let (urls, answered) = (self.backlog.queue_len(id) as u64, server.has_answered());

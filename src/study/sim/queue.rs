@@ -15,8 +15,8 @@
 //! their order. Equal seeds and requests give equal answers.
 
 use crate::engine::contract::queue::{
-    Delivery, Entry, Event, Key, Message, Publication, Reading, Request, Revision, Sequence, Write,
-    WriteFailure,
+    Delivery, Entry, Event, Key, Message, Partition, Publication, PublicationId, Purge, Reading,
+    Request, Revision, Sequence, Write, WriteFailure,
 };
 use crate::ground::random::Random;
 use crate::ground::time::Instant;
@@ -73,6 +73,8 @@ pub struct Figures {
     pub message_bytes: u64,
     /// Bytes of the messages that were read.
     pub read_bytes: u64,
+    /// Messages that were purged.
+    pub purged: u64,
 }
 
 /// An event for a node, and when it arrives there.
@@ -95,10 +97,12 @@ pub struct Queue {
     settings: Settings,
     random: Random,
     entries: BTreeMap<Key, (Revision, Box<[u8]>)>,
-    logs: BTreeMap<u16, Vec<Delivery>>,
+    logs: BTreeMap<u16, Log>,
     /// The last number that was given to a change or a message.
     last: u64,
-    taken: BTreeSet<(usize, u64)>,
+    taken: BTreeSet<PublicationId>,
+    /// Readings that wait for a message, by partition and order of entry.
+    waiting: BTreeMap<(u16, u64), Waiting>,
     nodes: Vec<Node>,
     /// What is to happen at the queue, by time and order of entry.
     agenda: BinaryHeap<Reverse<(Instant, u64)>>,
@@ -106,6 +110,15 @@ pub struct Queue {
     happenings: BTreeMap<u64, (usize, Happening)>,
     arrivals: Vec<Arrival>,
     figures: Figures,
+}
+
+/// The log of a partition.
+#[derive(Debug, Default)]
+struct Log {
+    /// All messages that it ever had; those that are purged are kept for judges.
+    messages: Vec<Delivery>,
+    /// The last message that was purged.
+    purged: Sequence,
 }
 
 /// A node as the queue knows it.
@@ -124,6 +137,16 @@ enum Happening {
     Asks { request: Request, connection: u64, is_answered: bool },
     /// The node has a connection again.
     Connects,
+    /// A reading has waited long enough.
+    Ends { place: (u16, u64) },
+}
+
+/// A reading that waits for a message.
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    node: usize,
+    connection: u64,
+    reading: Reading,
 }
 
 impl Queue {
@@ -139,6 +162,7 @@ impl Queue {
             logs: BTreeMap::new(),
             last: 0,
             taken: BTreeSet::new(),
+            waiting: BTreeMap::new(),
             nodes: (0..nodes).map(|_| Node::default()).collect(),
             agenda: BinaryHeap::new(),
             happenings: BTreeMap::new(),
@@ -155,6 +179,11 @@ impl Queue {
     /// Returns the value of an entry and its revision, for judges.
     pub fn entry(&self, key: &Key) -> Option<(Revision, &[u8])> {
         self.entries.get(key).map(|(revision, value)| (*revision, &**value))
+    }
+
+    /// Returns the messages that a log ever had, in order, for judges.
+    pub fn log(&self, partition: Partition) -> &[Delivery] {
+        self.logs.get(&partition.number()).map_or(&[], |log| &log.messages)
     }
 
     /// Begins a connection of a node at `at`: its process has begun.
@@ -204,9 +233,16 @@ impl Queue {
             let (node, happening) = self.happenings.remove(&number).expect("it is in the agenda");
             match happening {
                 Happening::Connects => self.connect(node, at),
+                Happening::Ends { place } => self.end_waiting(place, at),
+                Happening::Asks { request: Request::Read(reading), connection, is_answered }
+                    if is_answered =>
+                {
+                    self.begin_reading(Waiting { node, connection, reading }, at);
+                }
                 Happening::Asks { request, connection, is_answered } => {
-                    let answer = self.carry_out(node, at, request);
-                    if is_answered && connection == self.nodes[node].connection {
+                    let answer = self.carry_out(at, request);
+                    let hears = is_answered && connection == self.nodes[node].connection;
+                    if let Some(answer) = answer.filter(|_| hears) {
                         self.tell(node, at, answer);
                     }
                 }
@@ -262,19 +298,31 @@ impl Queue {
         self.arrivals.push(Arrival { node, at, connection, event });
     }
 
-    fn carry_out(&mut self, node: usize, at: Instant, request: Request) -> Event {
-        match request {
+    fn carry_out(&mut self, at: Instant, request: Request) -> Option<Event> {
+        Some(match request {
             Request::Write(write) => {
                 let id = write.id;
                 Event::Wrote { id, result: self.write(at, write) }
             }
             Request::Publish(publication) => {
                 let id = publication.id;
-                self.publish(node, publication);
+                self.publish(at, publication);
                 Event::Published { id, is_durable: true }
             }
             Request::Read(reading) => Event::Read { reading, messages: Some(self.read(reading)) },
-        }
+            Request::Purge(purge) => {
+                self.purge(purge);
+                return None;
+            }
+        })
+    }
+
+    fn purge(&mut self, purge: Purge) {
+        let Purge { partition, through } = purge;
+        let Some(log) = self.logs.get_mut(&partition.number()) else { return };
+        let place = |number| log.messages.partition_point(|message| message.sequence <= number);
+        self.figures.purged += place(through).saturating_sub(place(log.purged)) as u64;
+        log.purged = through.max(log.purged);
     }
 
     fn write(&mut self, at: Instant, write: Write) -> Result<Revision, WriteFailure> {
@@ -295,30 +343,63 @@ impl Queue {
         Ok(revision)
     }
 
-    fn publish(&mut self, node: usize, publication: Publication) {
-        if !self.taken.insert((node, publication.id)) {
+    fn publish(&mut self, at: Instant, publication: Publication) {
+        if !self.taken.insert(publication.id) {
             return;
         }
+        let logs: BTreeSet<u16> =
+            publication.messages.iter().map(|message| message.partition.number()).collect();
         self.figures.publications += 1;
         for Message { partition, payload } in publication.messages {
             self.last += 1;
             self.figures.messages += 1;
             self.figures.message_bytes += payload.len() as u64;
             let delivery = Delivery { partition, sequence: Sequence(self.last), payload };
-            self.logs.entry(partition.number()).or_default().push(delivery);
+            self.logs.entry(partition.number()).or_default().messages.push(delivery);
+        }
+        for log in logs {
+            let waiting = self.waiting.range((log, 0)..=(log, u64::MAX));
+            let places: Vec<(u16, u64)> = waiting.map(|(place, _)| *place).collect();
+            places.into_iter().for_each(|place| self.end_waiting(place, at));
+        }
+    }
+
+    /// Answers a reading, now or when there is a message.
+    fn begin_reading(&mut self, waiting: Waiting, at: Instant) {
+        let Waiting { node, reading, .. } = waiting;
+        self.last += 1;
+        let place = (reading.partition.number(), self.last);
+        self.waiting.insert(place, waiting);
+        let log = self.logs.get(&place.0).and_then(|log| log.messages.last());
+        if reading.wait.is_zero() || log.is_some_and(|last| last.sequence > reading.after) {
+            return self.end_waiting(place, at);
+        }
+        self.happens(at + reading.wait, node, Happening::Ends { place });
+    }
+
+    /// Answers a reading with what there is, if it still waits.
+    fn end_waiting(&mut self, place: (u16, u64), at: Instant) {
+        let Some(Waiting { node, connection, reading }) = self.waiting.remove(&place) else {
+            return;
+        };
+        if connection == self.nodes[node].connection {
+            let messages = Some(self.read(reading));
+            self.tell(node, at, Event::Read { reading, messages });
         }
     }
 
     fn read(&mut self, reading: Reading) -> Vec<Delivery> {
         let Some(log) = self.logs.get(&reading.partition.number()) else { return Vec::new() };
-        let start = log.partition_point(|message| message.sequence <= reading.after);
+        let after = reading.after.max(log.purged);
+        let start = log.messages.partition_point(|message| message.sequence <= after);
         let mut bytes = 0;
         let is_wanted = |message: &&Delivery| {
             let is_first = bytes == 0;
             bytes += message.payload.len().max(1);
             is_first || bytes <= reading.bytes_max
         };
-        let found: Vec<Delivery> = log[start..].iter().take_while(is_wanted).cloned().collect();
+        let found: Vec<Delivery> =
+            log.messages[start..].iter().take_while(is_wanted).cloned().collect();
         self.figures.read_bytes +=
             found.iter().map(|message| message.payload.len() as u64).sum::<u64>();
         found
@@ -328,7 +409,7 @@ impl Queue {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::contract::queue::{Name, Partition, WriteId};
+    use crate::engine::contract::queue::{Name, Purpose, WriteId};
 
     fn at(ms: u64) -> Instant {
         Instant::from_micros(ms * 1_000)
@@ -344,6 +425,7 @@ mod tests {
             partition: Partition::new(*partition).expect("a partition"),
             payload: text.as_bytes().into(),
         };
+        let id = PublicationId { process: 1, number: id };
         Request::Publish(Publication { id, messages: payloads.iter().map(message).collect() })
     }
 
@@ -395,11 +477,13 @@ mod tests {
         queue.ask(0, at(50), publication(7, &[(3, "a"), (5, "b"), (3, "c")]));
         let partition = Partition::new(3).expect("a partition");
         let read = |after, bytes_max| {
-            Request::Read(Reading { partition, after: Sequence(after), bytes_max })
+            let (after, wait, purpose) = (Sequence(after), Duration::ZERO, Purpose::Crawl);
+            Request::Read(Reading { partition, after, bytes_max, wait, purpose })
         };
         queue.ask(0, at(100), read(0, 1));
         queue.ask(0, at(200), read(0, 2));
-        let durable = Event::Published { id: 7, is_durable: true };
+        let id = PublicationId { process: 1, number: 7 };
+        let durable = Event::Published { id, is_durable: true };
         let seen = events(&mut queue, 0);
         assert_eq!(seen[..2], [durable.clone(), durable]);
         let texts = |event: &Event| {
@@ -409,6 +493,31 @@ mod tests {
         assert_eq!(texts(&seen[2]), [b"a"]);
         assert_eq!(texts(&seen[3]), [b"a", b"c"]);
         assert_eq!(queue.figures().messages, 3);
+    }
+
+    /// A reading is answered when there is a message, or with none after a while.
+    #[test]
+    fn a_reading_waits_for_a_message() {
+        let mut queue = queue(1);
+        let partition = Partition::new(3).expect("a partition");
+        let wait = Duration::from_millis(100);
+        let (after, purpose) = (Sequence(0), Purpose::Crawl);
+        let reading = Reading { partition, after, bytes_max: 1_000, wait, purpose };
+        queue.ask(0, at(10), Request::Read(reading));
+        queue.ask(0, at(60), publication(1, &[(2, "other"), (3, "a")]));
+        let arrivals = queue.advance(at(90));
+        let Event::Read { messages: Some(messages), .. } = &arrivals[0].event else {
+            panic!("{arrivals:?}")
+        };
+        assert_eq!((messages.len(), &*messages[0].payload), (1, &b"a"[..]));
+        let after = messages[0].sequence;
+        queue.ask(0, at(200), Request::Read(Reading { after, ..reading }));
+        assert!(queue.advance(at(299)).is_empty(), "nothing comes");
+        let arrivals = queue.advance(at(400));
+        let none =
+            Event::Read { reading: Reading { after, ..reading }, messages: Some(Vec::new()) };
+        assert_eq!(arrivals[0].event, none);
+        assert!(arrivals[0].at >= at(300));
     }
 
     /// With all faults, entries stay in order for each node, and nothing is appended twice.

@@ -66,13 +66,25 @@ impl Engine {
         self.turn.charge(Work::Rules, SERVER_UNITS);
         let until = match hold {
             Hold::Blocked => return self.drop_blocked(id),
-            Hold::Slowed(until) | Hold::Elsewhere(until) => until,
+            Hold::Elsewhere(until) => return self.leave_to_others(id, until),
+            Hold::Slowed(until) => until,
             // Not all servers of a large pause wake in the same turn.
             Hold::Paused => now + HELD + Duration::from_millis(id.0 as u64 % HELD_SPREAD_MS),
         };
         self.visits.orders.held.insert(id);
         self.backlog.hand_back(id, now);
         self.backlog.snooze(id, until, now);
+    }
+
+    /// Ends a visit to a server that isn't this node's to crawl now. What waits in its queue for a
+    /// chain or for the robots.txt of another server can't wait until it is.
+    fn leave_to_others(&mut self, id: ServerId, until: Instant) {
+        while self.backlog.peek(id).is_some_and(|item| item.purpose != Purpose::Page) {
+            self.turn.charge(Work::Rules, SERVER_UNITS);
+            self.abandon_head(id);
+        }
+        self.backlog.hand_back(id, self.turn.at());
+        self.backlog.snooze(id, until, self.turn.at());
     }
 
     /// Gives the URLs of a blocked server their outcome, as many as the visit's share of the budget

@@ -1,0 +1,89 @@
+//! Forgets what this node knew of partitions that it takes after other nodes had them.
+//!
+//! Three things are remembered of an earlier time: rules of robots.txt, which a new owner must fetch
+//! anew, URLs that still wait for the seen test's answer, and URLs in queues. The first are found by
+//! a pass over all servers. The second are waited for, since they come out under the mask of that
+//! time. Then the partition gets another mask, and whatever was queued before counts as stale.
+//!
+//! Cost: 100 ns for each server, within the turn's budget; one pass for partitions that are taken
+//! together.
+
+use crate::cluster::Partition;
+use crate::engine::Engine;
+use crate::engine::ledger::Work;
+use crate::engine::robots::state::{Robots, RobotsStatus};
+use crate::frontier::ServerId;
+use std::collections::BTreeSet;
+
+/// The cost of looking at a server, in units of work (see `ledger`).
+const SERVER_UNITS: usize = 64;
+
+/// The partitions of which something is to be forgotten.
+#[derive(Debug, Default)]
+pub(super) struct Voids {
+    partitions: BTreeSet<Partition>,
+    /// The number of servers that were looked at since a partition was added.
+    servers: usize,
+    /// Whether all servers were looked at.
+    is_passed: bool,
+    /// What the seen test must have answered: see [`crate::seen::Seen::ticket`].
+    ticket: u64,
+}
+
+impl Voids {
+    /// Adds a partition. `ticket` is that of what was offered to the seen test until now.
+    pub(super) fn add(&mut self, partition: Partition, ticket: u64) {
+        self.partitions.insert(partition);
+        (self.servers, self.is_passed, self.ticket) = (0, false, ticket);
+    }
+
+    /// Removes a partition that isn't this node's any more.
+    pub(super) fn remove(&mut self, partition: Partition) {
+        self.partitions.remove(&partition);
+    }
+
+    /// Returns whether there are servers to be looked at.
+    pub(super) fn has_servers(&self) -> bool {
+        !self.partitions.is_empty() && !self.is_passed
+    }
+}
+
+impl Engine {
+    /// Looks at some more servers, within the turn's budget. Begins to read the logs once all is
+    /// forgotten.
+    pub(super) fn forget_voids(&mut self) {
+        let now = self.turn.at();
+        while let Some(cluster) = &mut self.cluster
+            && cluster.voids.has_servers()
+            && !self.turn.is_spent(Work::Joined)
+        {
+            let number = cluster.voids.servers;
+            if number == self.backlog.servers() {
+                cluster.voids.is_passed = true;
+                break;
+            }
+            cluster.voids.servers += 1;
+            self.turn.charge(Work::Joined, SERVER_UNITS);
+            let id = ServerId::from_index(number);
+            let partition = cluster.partition_of(self.backlog.origin(id).host());
+            let is_void = cluster.voids.partitions.contains(&partition);
+            if is_void && self.sites.get(id).robots.status(now) == RobotsStatus::Known {
+                self.set_robots(id, Robots::Unknown);
+            }
+        }
+        let Some(cluster) = &mut self.cluster else { return };
+        let voids = &mut cluster.voids;
+        if voids.partitions.is_empty() || !voids.is_passed {
+            return;
+        }
+        if !self.admission.seen().has_answered(voids.ticket) {
+            return self.admission.seen_mut().hasten();
+        }
+        for partition in std::mem::take(&mut voids.partitions) {
+            cluster.logs.begin(partition, self.backlog.arrivals());
+            if let Some(masks) = self.admission.masks_mut() {
+                masks.set(partition, cluster.logs.generation(partition));
+            }
+        }
+    }
+}
