@@ -9,7 +9,6 @@ use crate::engine::admission::{DONE, Discovery};
 use crate::engine::chain::Chains;
 use crate::engine::ledger::Work;
 use crate::ground::time::{Instant, Now};
-use crate::http::pipeline::Close;
 use crate::seen::Seen;
 use crate::url::UrlRef;
 use std::collections::BTreeSet;
@@ -252,7 +251,7 @@ impl Engine {
             let host = self.backlog.origin(self.wire.conn(slot).server).host();
             let is_of = |cluster: &Cluster| cluster.partition_of(host) == partition;
             if self.cluster.as_deref().is_some_and(is_of) {
-                self.end_connection(slot, None, Close::Ours);
+                self.drop_connection(slot);
             }
         }
     }

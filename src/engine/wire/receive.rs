@@ -441,6 +441,15 @@ impl Engine {
         self.connect_failed(slot, outcome);
     }
 
+    /// Ends a connection on which nothing more may be sent, whether or not a visit uses it.
+    #[cfg(feature = "cluster")]
+    pub(in crate::engine) fn drop_connection(&mut self, slot: u32) {
+        match self.wire.conn(slot).phase {
+            Phase::Parked { .. } => self.hang_up(slot),
+            _ => self.end_connection(slot, None, Close::Ours),
+        }
+    }
+
     /// Returns the receive buffer of a connection to the pool if no byte in it is unread.
     fn tidy_buffer(&mut self, slot: u32) {
         let Wire { conns, pool, .. } = &mut self.wire;
