@@ -50,6 +50,7 @@ mod value;
 
 pub use change::Change;
 pub use settings::{Difference, Settings};
+pub use value::{Owner, owner_in};
 
 use super::queue::{Entry, Key, Name, Revision, Write, WriteFailure, WriteId};
 use super::{Partition, Partitioner};

@@ -87,6 +87,28 @@ impl State {
     }
 }
 
+/// The owner of a partition, as its entry names it, for judges.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Owner {
+    /// The name of the node.
+    pub name: Name,
+    /// The number of its session: see the file's head of `member`.
+    pub session: u64,
+    /// The first epoch from which on only this job directory's processes have had the partition;
+    /// zero if it is the entry's own revision.
+    pub since: Revision,
+}
+
+/// Returns whom the value of a partition's entry names; `None` if nobody, or if it makes no sense.
+pub fn owner_in(value: &[u8]) -> Option<Owner> {
+    match PartitionValue::decode(value).ok()? {
+        PartitionValue::Free => None,
+        PartitionValue::Owned { owner: Session { name, number: session }, since } => {
+            Some(Owner { name, session, since })
+        }
+    }
+}
+
 impl CrawlValue {
     pub(super) fn encode(&self) -> Box<[u8]> {
         let Settings { key, partitions, ttl, drift_ppm, settle, equal } = &self.settings;

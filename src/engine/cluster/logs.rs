@@ -341,6 +341,12 @@ impl Logs {
         !self.ready.is_empty()
     }
 
+    /// Returns the most bytes of messages of one log that aren't used up.
+    pub(super) fn portion_bytes_now(&self) -> usize {
+        let bytes = |log: &Log| log.messages.iter().map(|message| message.payload.len()).sum();
+        self.logs.iter().map(bytes).max().unwrap_or(0)
+    }
+
     /// Returns the first message that isn't used up, the offset of its next record, and the phase
     /// of its partition.
     pub(super) fn message(&self) -> Option<(&Delivery, usize, Phase)> {

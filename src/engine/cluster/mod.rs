@@ -202,6 +202,14 @@ impl Cluster {
 impl Engine {
     /// Takes an event of the queue of the cluster.
     pub(super) fn take_queue_event(&mut self, event: Event) {
+    /// Returns, for judges, how many bytes of batches are to be published, and the most bytes of
+    /// messages of one log that were read and aren't used up; zeros without a cluster. Reads all
+    /// partitions.
+    pub fn cluster_memory(&self) -> (u64, usize) {
+        let of = |own: &Cluster| (own.outbox.counts().memory_bytes, own.logs.portion_bytes_now());
+        self.cluster.as_deref().map_or((0, 0), of)
+    }
+
         let now = self.turn.at();
         let Some(cluster) = &mut self.cluster else { return };
         match event {
