@@ -27,6 +27,20 @@ pub struct Settings {
     pub snapshot_bytes_min: u64,
     /// How long the queue is asked to wait for messages in a log that has nothing new.
     pub reading_wait: Duration,
+    /// What this node breaks on purpose, to test that a judge notices.
+    pub broken: Option<Broken>,
+}
+
+#[cfg(feature = "cluster")]
+/// A promise that a node breaks on purpose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Broken {
+    /// A page is settled in its log at once, before its links are in theirs.
+    SettledFirst,
+    /// Rests of addresses are not multiplied by the number of nodes.
+    PaceUndivided,
+    /// A checkpoint has positions in logs that are ahead of what it knows.
+    PositionAhead,
 }
 
 /// What makes this crawl a part of a larger one: nothing does.

@@ -61,6 +61,7 @@ fn settings_of(node: usize) -> Settings {
         portion_bytes: 128 << 10,
         snapshot_bytes_min: 2 << 10,
         reading_wait: Duration::from_secs(20),
+        broken: None,
     }
 }
 

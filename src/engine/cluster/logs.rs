@@ -104,6 +104,8 @@ pub(super) struct Logs {
     waits: BTreeSet<(Instant, Partition)>,
     /// The partitions that go to other nodes.
     leaving: BTreeSet<Partition>,
+    /// When it is looked at next whether they can be released.
+    release_at: Instant,
     /// The partitions with messages that aren't used up, in the order in which they came.
     ready: VecDeque<Partition>,
     is_connected: bool,
@@ -115,6 +117,8 @@ pub(super) struct Logs {
 /// How long the answer to a reading is waited for, in addition to the time that the queue waits for
 /// messages.
 pub(super) const ANSWER_MAX: Duration = Duration::from_secs(30);
+/// How often it is looked at whether partitions that go to others can be released.
+const RELEASE_PERIOD: Duration = Duration::from_millis(250);
 /// The pause after a reading that failed.
 pub(super) const RETRY: Duration = Duration::from_secs(1);
 
@@ -122,7 +126,8 @@ impl Logs {
     pub(super) fn new(portion_bytes: usize, wait: Duration) -> Self {
         let logs = (0..PARTITIONS).map(|_| Log::default()).collect();
         let (waits, leaving, ready) = (BTreeSet::new(), BTreeSet::new(), VecDeque::new());
-        Self { logs, waits, leaving, ready, is_connected: false, portion_bytes, wait }
+        let (release_at, is_connected) = (Instant::ZERO, false);
+        Self { logs, waits, leaving, release_at, ready, is_connected, portion_bytes, wait }
     }
 
     fn log(&mut self, partition: Partition) -> &mut Log {
@@ -264,9 +269,18 @@ impl Logs {
         };
     }
 
-    /// Returns the partitions that go to another node.
-    pub(super) fn leaving(&self) -> impl Iterator<Item = Partition> {
-        self.leaving.iter().copied()
+    /// Returns the partitions that go to another node, once each [`RELEASE_PERIOD`]; none in between.
+    pub(super) fn leaving(&mut self, now: Instant) -> Vec<Partition> {
+        if self.leaving_at().is_none_or(|at| now < at) {
+            return Vec::new();
+        }
+        self.release_at = now + RELEASE_PERIOD;
+        self.leaving.iter().copied().collect()
+    }
+
+    /// Returns when [`Self::leaving`] returns partitions; `None` if none goes to another node.
+    pub(super) fn leaving_at(&self) -> Option<Instant> {
+        (!self.leaving.is_empty()).then_some(self.release_at)
     }
 
     /// Notes that logs can be read.

@@ -18,6 +18,7 @@ use super::Cluster;
 use super::logs::{Kept, Logs};
 use crate::cluster::Partition;
 use crate::cluster::queue::{Revision, Sequence};
+use crate::engine::node::Broken;
 use crate::ground::codec::{Put, Take};
 use crate::ground::frame::Flaw;
 use crate::url::Fingerprint;
@@ -41,6 +42,10 @@ pub(super) fn put(cluster: &Cluster, out: &mut Vec<u8>) {
         let Kept { since, position, generation, stale, log_bytes, snapshot_bytes } = kept;
         out.put_varint(u64::from(partition.number()) + 1);
         out.put_varint(since.map_or(0, |since| since.0));
+        let position = match cluster.broken {
+            Some(Broken::PositionAhead) => Sequence(position.0 + 1_000),
+            _ => position,
+        };
         [position.0, generation.into(), stale, log_bytes, snapshot_bytes]
             .iter()
             .for_each(|number| out.put_varint(*number));

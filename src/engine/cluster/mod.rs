@@ -20,7 +20,7 @@ mod voids;
 use super::Engine;
 use super::checkpoint::Checkpoints;
 use super::contract::Action;
-use super::node::Settings;
+use super::node::{Broken, Settings};
 use super::storage::FatalError;
 use crate::cluster::member::{Change, Member};
 pub(super) use crate::cluster::outbox::FOLDER as OUTBOX_FOLDER;
@@ -45,8 +45,6 @@ use voids::Voids;
 
 /// How long a server of a partition that this node may not crawl is left alone.
 const ELSEWHERE: Duration = Duration::from_secs(5);
-/// How often it is looked at whether partitions that go to others can be released.
-const RELEASE_PERIOD: Duration = Duration::from_millis(250);
 /// What is said when another process has this node's name.
 const NAME_TAKEN: &str = "another process has this node's name, or had it until a moment ago: this \
                           one waits until that one's session is over";
@@ -58,8 +56,6 @@ pub(super) struct Cluster {
     outbox: Outbox,
     logs: Logs,
     voids: Voids,
-    /// When it is looked at next whether partitions that go to others can be released.
-    release_at: Instant,
     sent: Cache,
     partitioner: Partitioner,
     records: Records,
@@ -68,6 +64,7 @@ pub(super) struct Cluster {
     inherited: Inherited,
     /// The politeness as it is configured, and the number of nodes that it is shared by now.
     pace: (scheduler::Settings, u32),
+    broken: Option<Broken>,
 }
 
 impl Cluster {
@@ -80,13 +77,13 @@ impl Cluster {
             outbox: Outbox::new(settings.outbox, &sender, crawl),
             logs: Logs::new(settings.portion_bytes, settings.reading_wait),
             voids: Voids::default(),
-            release_at: Instant::ZERO,
             sent: Cache::new(settings.sent_log2, Replacement::Clock, incarnation),
             records: Records::new(),
             settled: Settled::default(),
             snapshots: Snapshots::new(sender, settings),
             inherited: Inherited::default(),
             pace: (pace.clone(), 1),
+            broken: settings.broken,
         }
     }
 
@@ -192,7 +189,7 @@ impl Cluster {
             return Some(Instant::ZERO);
         }
         let member = Some(self.member.deadline()).filter(|at| *at != Instant::FAR);
-        let release = self.logs.leaving().next().map(|_| self.release_at);
+        let release = self.logs.leaving_at();
         let making = self.snapshots.deadline().filter(|_| self.may_make_snapshots());
         let (outbox, logs) = (self.outbox.next_at(), self.logs.due());
         [member, release, outbox, logs, making].into_iter().flatten().min()
@@ -200,8 +197,6 @@ impl Cluster {
 }
 
 impl Engine {
-    /// Takes an event of the queue of the cluster.
-    pub(super) fn take_queue_event(&mut self, event: Event) {
     /// Returns, for judges, how many bytes of batches are to be published, and the most bytes of
     /// messages of one log that were read and aren't used up; zeros without a cluster. Reads all
     /// partitions.
@@ -210,6 +205,8 @@ impl Engine {
         self.cluster.as_deref().map_or((0, 0), of)
     }
 
+    /// Takes an event of the queue of the cluster.
+    pub(super) fn take_queue_event(&mut self, event: Event) {
         let now = self.turn.at();
         let Some(cluster) = &mut self.cluster else { return };
         match event {
@@ -358,7 +355,8 @@ impl Engine {
     /// Divides the pace of addresses by the number of nodes, if that has changed.
     fn share_pace(&mut self) {
         let Some(cluster) = &mut self.cluster else { return };
-        let nodes = cluster.member.nodes().max(1);
+        let is_undivided = cluster.broken == Some(Broken::PaceUndivided);
+        let nodes = if is_undivided { 1 } else { cluster.member.nodes().max(1) };
         if cluster.pace.1 == nodes {
             return;
         }
@@ -385,11 +383,10 @@ impl Engine {
     fn release_left(&mut self) {
         let now = self.turn.at();
         let Some(cluster) = &mut self.cluster else { return };
-        let leaving: Vec<Partition> = cluster.logs.leaving().collect();
-        if leaving.is_empty() || now < cluster.release_at {
+        let leaving = cluster.logs.leaving(now);
+        if leaving.is_empty() {
             return;
         }
-        cluster.release_at = now + RELEASE_PERIOD;
         let busy = self.partitions_under_way();
         let Some(cluster) = &mut self.cluster else { return };
         let mut waits_for_checkpoint = false;

@@ -8,6 +8,7 @@ use crate::engine::Engine;
 use crate::engine::admission::{DONE, Discovery};
 use crate::engine::chain::Chains;
 use crate::engine::ledger::Work;
+use crate::engine::node::Broken;
 use crate::ground::time::{Instant, Now};
 use crate::seen::Seen;
 use crate::url::UrlRef;
@@ -75,6 +76,12 @@ impl Cluster {
     pub(in crate::engine) fn note_settled(&mut self, key: Fingerprint, host: &str) {
         let partition = self.partition_of(host);
         let fingerprint = Fingerprint(key.0 ^ self.mask(partition));
+        if self.broken == Some(Broken::SettledFirst) {
+            self.records.clear();
+            self.records.settled(&mut vec![fingerprint]);
+            self.outbox.hold(0, partition, &self.records, Instant::ZERO);
+            return self.outbox.flush(partition);
+        }
         self.settled.since.entry(partition).or_default().push(fingerprint);
     }
 
@@ -287,6 +294,7 @@ pub(super) mod tests {
             portion_bytes: 1 << 10,
             snapshot_bytes_min: 1 << 20,
             reading_wait: Duration::from_secs(30),
+            broken: None,
         };
         Cluster::new(&settings, &scheduler::Settings::default(), 1)
     }
@@ -315,6 +323,33 @@ pub(super) mod tests {
         });
         let damaged = used.map(|used| used.is_damaged).collect();
         (damaged, seen)
+    }
+
+    /// A log whose answer is lost is asked for again, and not read twice if both answers come.
+    #[test]
+    fn a_reading_without_an_answer_is_repeated() {
+        let (mut cluster, now) = (cluster(), Instant::ZERO);
+        let of = cluster.partition_of("a.test");
+        assert!(cluster.logs.take(of, Revision(1)));
+        cluster.logs.begin(of, 0);
+        assert_eq!(cluster.logs.next_reading(now), None, "there is no connection");
+        cluster.logs.connected();
+        let reading = cluster.logs.next_reading(now).expect("the log is read");
+        assert_eq!(cluster.logs.next_reading(now), None, "it is asked for");
+        let later = cluster.logs.due().expect("it may be lost");
+        assert!(later > now && cluster.logs.next_reading(later) == Some(reading));
+        let payload = Box::from(&b"\xff"[..]);
+        let found = vec![Delivery { partition: of, sequence: Sequence(1), payload }];
+        cluster.logs.read(&reading, Some(found.clone()), later);
+        assert_eq!(cluster.logs.due(), None, "what came is used up first");
+        cluster.logs.read(&reading, Some(found), later);
+        let (mut chains, mut seen) = (Chains::default(), Seen::new(seen::Settings::default()));
+        let (unix, wait_max) = (UnixTime::from_micros(0), Duration::ZERO);
+        let mut use_one = || {
+            let now = Now { at: later, unix };
+            cluster.use_record((&mut chains, &mut seen), wait_max, now).is_some()
+        };
+        assert!(use_one() && !use_one(), "it was read twice");
     }
 
     /// What makes no sense, or belongs to another partition, is skipped and reported; the rest of
