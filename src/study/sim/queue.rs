@@ -106,7 +106,7 @@ pub struct Queue {
     nodes: Vec<Node>,
     /// What is to happen at the queue, by time and order of entry.
     agenda: BinaryHeap<Reverse<(Instant, u64)>>,
-    /// What happens, by the order of entry in the agenda.
+    /// What happens, by the order of entry in the agenda; what was cancelled isn't in it.
     happenings: BTreeMap<u64, (usize, Happening)>,
     arrivals: Vec<Arrival>,
     figures: Figures,
@@ -194,6 +194,9 @@ impl Queue {
     /// Ends the connection of a node, whose process has ended. What it has sent is still under way.
     pub fn end(&mut self, node: usize) {
         self.nodes[node] = Node::default();
+        // A process that is gone gets no connection again.
+        let stays = |what: &Happening| !matches!(what, Happening::Connects);
+        self.happenings.retain(|_, (of, what)| *of != node || stays(what));
     }
 
     /// Takes a request that a node sends at `at`.
@@ -230,7 +233,7 @@ impl Queue {
             && at < until
         {
             self.agenda.pop();
-            let (node, happening) = self.happenings.remove(&number).expect("it is in the agenda");
+            let Some((node, happening)) = self.happenings.remove(&number) else { continue };
             match happening {
                 Happening::Connects => self.connect(node, at),
                 Happening::Ends { place } => self.end_waiting(place, at),
@@ -518,6 +521,20 @@ mod tests {
             Event::Read { reading: Reading { after, ..reading }, messages: Some(Vec::new()) };
         assert_eq!(arrivals[0].event, none);
         assert!(arrivals[0].at >= at(300));
+    }
+
+    /// A process that is killed while it has no connection gets none; the next one gets one.
+    #[test]
+    fn a_dead_process_gets_no_connection() {
+        let mut queue = Queue::new(Settings { cut: 1.0, ..Settings::default() }, 1);
+        queue.begin(0, at(0));
+        queue.advance(at(10));
+        queue.ask(0, at(10), write(1, None, "a"));
+        queue.end(0);
+        assert!(events(&mut queue, 0).iter().all(|event| *event != Event::Connected));
+        queue.begin(0, at(100_000));
+        let seen = events(&mut queue, 0);
+        assert_eq!(seen.iter().filter(|event| **event == Event::Connected).count(), 1);
     }
 
     /// With all faults, entries stay in order for each node, and nothing is appended twice.
