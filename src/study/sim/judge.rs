@@ -57,6 +57,7 @@ use crate::study::web::{Budget, Manifest, Outcome, Place, Resource, Web};
 use batch::{Batch, Compared};
 use begun::Begun;
 use complete::Reach;
+pub(super) use complete::wanted;
 use hops::Hops;
 pub use laws::{Complete, Laws, SiteLaw};
 use orders::Orders;
@@ -180,23 +181,26 @@ const ROBOTS_REDIRECTS: u32 = 5;
 /// The most violations reported for one run.
 const BROKEN_MAX: usize = 20;
 
+/// Returns what is wrong, in words, if a turn of an engine has done more work than allowed; `units`
+/// and `intake` are the most units of work in a turn, as in [`Laws`].
+pub(super) fn turn_above(engine: &Engine, (units, intake): (usize, usize)) -> Option<String> {
+    let most = |budget: &str| if budget == "intake" { intake } else { units };
+    let (budget, units) =
+        engine.ledger().peaks().into_iter().find(|(budget, units)| *units > most(budget))?;
+    let largest = engine.ledger().largest();
+    Some(format!("{budget}: {units} units, not {}; {largest:?}", most(budget)))
+}
+
 impl Judge {
     /// Creates a judge for a crawl of `web` that has promised to keep `laws`.
     pub fn new(web: &Web, laws: Laws) -> Self {
         let budget = Budget { robots: laws.robots, tries: laws.tries_max, ..Budget::default() };
         let manifest = Manifest::new(web, budget);
         let is_closed = |outcomes: &[Outcome]| outcomes == [Outcome::RobotsDenied];
-        let answers = [Outcome::Ok, Outcome::Redirect, Outcome::HttpError];
-        let entries = manifest.entries.iter();
-        let forbidden = entries.clone().filter(|entry| is_closed(entry.outcomes));
-        let wanted = entries.filter(|entry| {
-            let answered = entry.outcomes.iter().all(|outcome| answers.contains(outcome));
-            let behaves = matches!(entry.place.resource, Resource::Page(_));
-            answered && behaves && entry.requests.min > 0
-        });
+        let forbidden = manifest.entries.iter().filter(|entry| is_closed(entry.outcomes));
         Self {
             forbidden: forbidden.map(|entry| entry.place).collect(),
-            reach: Reach::of(web, wanted.map(|entry| entry.place).collect(), &laws),
+            reach: Reach::of(web, wanted(&manifest), &laws),
             traits: (0..web.hosts()).map(|number| Traits::of(web, number, &laws)).collect(),
             asking: Map::default(),
             begun: Begun::default(),
@@ -279,15 +283,9 @@ impl Judge {
     /// Checks that no turn of the current process so far has done more work than allowed.
     pub fn judge_turns(&mut self, engine: &Engine, at: Instant) {
         let is_known = self.broken.iter().any(|broken| broken.law == "turn");
-        for (budget, units) in engine.ledger().peaks() {
-            let is_intake = budget == "intake";
-            let laws = &self.laws;
-            let most = if is_intake { laws.turn_intake_max } else { laws.turn_units_max };
-            if units > most && !is_known {
-                let work = engine.ledger().largest();
-                let how = format!("{budget}: {units} units, not {most}; {work:?}");
-                self.report("turn", at, how);
-            }
+        let most = (self.laws.turn_units_max, self.laws.turn_intake_max);
+        if let Some(how) = turn_above(engine, most).filter(|_| !is_known) {
+            self.report("turn", at, how);
         }
     }
 

@@ -8,7 +8,7 @@ use super::{Complete, Instant, Judge, Laws};
 use crate::engine::Engine;
 use crate::engine::contract::StopReason;
 use crate::ground::map::{Map, Set};
-use crate::study::web::{Kind, Place, Resource, Web};
+use crate::study::web::{Entry, Kind, Manifest, Outcome, Place, Resource, Web};
 
 /// The pages that a finished crawl must have, and how they are reached.
 #[derive(Debug)]
@@ -18,6 +18,17 @@ pub(super) struct Reach {
     seeds: Vec<Place>,
     /// The pages that a page links or redirects to.
     links: Map<Place, Vec<Place>>,
+}
+
+/// Returns the pages of well-behaved hosts for which a finished crawl must have an answer.
+pub(in crate::study::sim) fn wanted(manifest: &Manifest) -> Vec<Place> {
+    let answers = [Outcome::Ok, Outcome::Redirect, Outcome::HttpError];
+    let is_wanted = |entry: &&Entry| {
+        let answered = entry.outcomes.iter().all(|outcome| answers.contains(outcome));
+        let behaves = matches!(entry.place.resource, Resource::Page(_));
+        answered && behaves && entry.requests.min > 0
+    };
+    manifest.entries.iter().filter(is_wanted).map(|entry| entry.place).collect()
 }
 
 impl Reach {
