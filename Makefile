@@ -10,7 +10,7 @@ STED = $(or $(CARGO_TARGET_DIR),target)/release/sted
 build stations frontier-study: export STED_COMMIT = $(shell git describe --always --dirty 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build crawl compare profile figure-5b study cache-study frontier-study test sim crash orders operate kill props fresh fuzz check check-crawler msrv deny conformance
+.PHONY: help deps build crawl compare profile figure-5b study cache-study frontier-study test sim crash cluster orders operate kill props fresh fuzz check check-crawler msrv deny conformance
 .PHONY: bench bench-peers stations count map golden doc install dist clean ci
 
 help: ## list the targets
@@ -46,6 +46,10 @@ crash: ## check simulated crawls that crash and resume, with N=1000 seeds, or wi
 	@tests/deps build
 	STED_CRASH_N="$(N)" STED_CRASH_SEED="$(SEED)" $(if $(FOLDER),STED_CRASH_FOLDER="$(abspath $(FOLDER))") $(CARGO) test --locked --test tests crash::sweep_of_crashes -- --ignored --nocapture
 
+cluster: ## check simulated crawls by several nodes, with N=1000 seeds, or with SEED=
+	@tests/deps build
+	STED_CLUSTER_N="$(N)" STED_CLUSTER_SEED="$(SEED)" $(if $(FOLDER),STED_CLUSTER_FOLDER="$(abspath $(FOLDER))") $(CARGO) test --locked --test tests cluster::sweep_of_clusters -- --ignored --nocapture
+
 orders: ## check simulated crawls that crash and get commands, with N=1000 seeds, or with SEED=
 	@tests/deps build
 	STED_CRASH_N="$(N)" STED_CRASH_SEED="$(SEED)" $(if $(FOLDER),STED_CRASH_FOLDER="$(abspath $(FOLDER))") $(CARGO) test --locked --test tests crash::sweep_of_orders -- --ignored --nocapture
@@ -60,9 +64,9 @@ props: ## check the laws of every parser on mutated inputs, with N=100 seeds, or
 	@tests/deps build
 	STED_PROPS_N="$(N)" STED_PROPS_SEED="$(SEED)" $(CARGO) test --locked --test tests props::more -- --ignored --nocapture
 
-fresh: ## check simulations, crashes and properties with new random seeds, S=20 seconds each
+fresh: ## check simulations, crashes, clusters and properties with new random seeds, S=20 seconds each
 	@tests/deps build
-	STED_FRESH_S="$(S)" $(CARGO) test --locked --test tests -- --ignored --nocapture --test-threads 1 --exact sweep::fresh crash::fresh props::fresh
+	STED_FRESH_S="$(S)" $(CARGO) test --locked --test tests -- --ignored --nocapture --test-threads 1 --exact sweep::fresh crash::fresh cluster::fresh props::fresh
 
 fuzz: ## fuzz every parser with libFuzzer, S=30 seconds each, or T="url robots" only
 	@tests/fuzz/run $(or $(S),30) $(T)

@@ -10,7 +10,7 @@ mod outage;
 mod resume;
 mod scoring;
 mod space;
-mod stand;
+pub mod stand;
 mod times;
 mod why;
 

@@ -282,6 +282,7 @@ impl World {
         assert!(self.scene.agenda.next_at().is_none(), "the process before is gone");
         self.scene.now = self.scene.now + pause;
         self.process = self.process.next(self.scene.now, jump);
+        self.stopped_until = Instant::ZERO;
         self.now()
     }
 
