@@ -412,6 +412,7 @@ fn world(draw: &mut Random, seed: u64) -> sim::Settings {
         byte_ps: 20_000,
         text_byte_ps: 5_000,
         link_ns: 10_000,
+        ..Core::default()
     };
     sim::Settings {
         outages: outages(&mut Random(seed ^ 0x00a7_a6e5), seed),

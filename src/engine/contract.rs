@@ -18,7 +18,7 @@ pub use super::why::Why;
 use crate::ground::quality::Quality;
 
 #[cfg(feature = "cluster")]
-pub use crate::cluster::queue;
+pub use crate::cluster::{queue, record};
 pub use crate::dns::{Answer, Families, NameFailure};
 pub use crate::frontier::{Load, QueuesDone, QueuesJob};
 pub use crate::seen::{SeenDone, SeenJob};

@@ -132,6 +132,7 @@ pub fn sim(conf: &Sim) -> sim::Settings {
             byte_ps: conf.core_byte.picoseconds(),
             text_byte_ps: conf.core_text_byte.picoseconds(),
             link_ns: conf.core_link.nanoseconds(),
+            exchange: sim::settings::Exchange::default(),
         },
         scores: sim::settings::Scores::default(),
         job_time: conf.job_time,

@@ -13,6 +13,7 @@ use sted::ground::stats::{Meter, still};
 use sted::ground::time::Instant;
 use sted::study::sim::cluster::Cluster;
 use sted::study::sim::disk::MemoryDisk;
+use sted::study::sim::settings::Exchange;
 use sted::study::sim::{Observation, World, queue};
 
 const KEY: [u8; 16] = [7; 16];
@@ -136,4 +137,37 @@ fn three_nodes_fetch_what_one_does() {
     }
     assert!(shares.iter().all(|requests| *requests > 200), "{shares:?}");
     println!("{shares:?} {:?}", cluster.queue().figures());
+}
+
+/// The core works for exactly what passes between a node and the queue, if nothing else costs
+/// anything; what the nodes have counted is what the queue has.
+#[test]
+fn what_is_exchanged_is_charged() {
+    let mut plan = plan();
+    plan.world.core.exchange = Exchange::MEASURED;
+    let log = Log::default();
+    let nodes = (0..2).map(|number| node(&plan, Some(settings_of(number)), number, &log));
+    let mut cluster = Cluster::new(nodes.collect(), queue::Settings::default());
+    let enough = &mut |_: &mut Cluster| true;
+    cluster.run_until(Instant::from_micros(40_000_000), enough).expect("it goes on");
+    let costs = Exchange::MEASURED;
+    let (mut bytes, mut messages) = (0, 0);
+    for node in cluster.nodes() {
+        let (figures, engine) = (node.world.figures(), node.engine.as_ref().expect("it lives"));
+        let sums = figures.exchanged;
+        assert!(sums.urls_written > 500 && sums.links_read > 500 && sums.settled_read > 0);
+        let ns = costs.link_ns * engine.counts().links
+            + costs.write_ns * sums.urls_written
+            + costs.write_message_ns * sums.messages_written
+            + costs.read_ns * sums.links_read
+            + costs.settled_ns * sums.settled_read
+            + costs.read_message_ns * sums.messages_read
+            + costs.call_ns * sums.calls;
+        let ps = costs.write_byte_ps * sums.bytes_written + costs.read_byte_ps * sums.bytes_read;
+        assert_eq!(figures.core_busy, Duration::from_nanos(ns + ps / 1_000));
+        bytes += sums.bytes_written;
+        messages += sums.messages_written;
+    }
+    let queue = cluster.queue().figures();
+    assert_eq!((queue.message_bytes, queue.messages), (bytes, messages));
 }

@@ -4,6 +4,7 @@
 //! while the core works wait for it; what the crawler sends in a turn leaves at the turn's
 //! beginning.
 
+use super::line::Exchanged;
 use super::settings;
 use crate::engine::contract::Load;
 use crate::ground::time::Instant;
@@ -41,6 +42,10 @@ pub(super) struct Tally {
     pub(super) received_bytes: u64,
     pub(super) text_bytes: u64,
     pub(super) links: u64,
+    /// What has passed between a node of a cluster and its queue.
+    pub(super) exchanged: Exchanged,
+    /// The links that a node of a cluster has found; 0 for other crawlers.
+    pub(super) shared_links: u64,
 }
 
 impl Core {
@@ -95,6 +100,7 @@ impl Core {
             + costs.link_ns * (tally.links - before.links);
         let ps = costs.byte_ps * (tally.received_bytes - before.received_bytes)
             + costs.text_byte_ps * (tally.text_bytes - before.text_bytes)
+            + exchange_ps(&costs.exchange, before, tally)
             + self.rest_ps;
         self.rest_ps = ps % 1_000;
         let work_ns = ns + ps / 1_000;
@@ -111,4 +117,20 @@ impl Core {
     pub(super) fn busy(&self) -> Duration {
         Duration::from_nanos(self.busy_ns)
     }
+}
+
+/// Returns the CPU time of what a node exchanged with its queue between two tallies, in
+/// picoseconds.
+fn exchange_ps(costs: &settings::Exchange, before: Tally, after: Tally) -> u64 {
+    let (was, is) = (before.exchanged, after.exchanged);
+    let ns = costs.link_ns * (after.shared_links - before.shared_links)
+        + costs.write_ns * (is.urls_written - was.urls_written)
+        + costs.write_message_ns * (is.messages_written - was.messages_written)
+        + costs.read_ns * (is.links_read - was.links_read)
+        + costs.settled_ns * (is.settled_read - was.settled_read)
+        + costs.read_message_ns * (is.messages_read - was.messages_read)
+        + costs.call_ns * (is.calls - was.calls);
+    ns * 1_000
+        + costs.write_byte_ps * (is.bytes_written - was.bytes_written)
+        + costs.read_byte_ps * (is.bytes_read - was.bytes_read)
 }

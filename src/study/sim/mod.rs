@@ -66,6 +66,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use work::Worker;
 
+pub use line::Exchanged;
 pub use observation::{Observation, Observer};
 pub use process::{Jump, now_at};
 pub use scorer::Judgement;
@@ -122,6 +123,8 @@ pub struct Figures {
     pub faults: u64,
     /// Turns of the crawler's loop.
     pub turns: u64,
+    /// What the crawler has exchanged with the queue of its cluster.
+    pub exchanged: Exchanged,
 }
 
 /// Why a run of a crawl has returned.
@@ -319,7 +322,8 @@ impl World {
     /// Returns the world's figures so far.
     pub fn figures(&self) -> Figures {
         let (core_busy, connections) = (self.core.busy(), self.net.open());
-        Figures { core_busy, connections, ..self.scene.figures }
+        let exchanged = self.line.exchanged();
+        Figures { core_busy, connections, exchanged, ..self.scene.figures }
     }
 
     /// Runs turns until the crawl ends, `until` is reached, or `goes_on` returns false: all
@@ -434,6 +438,8 @@ impl World {
             received_bytes: self.scene.figures.received_bytes,
             text_bytes: self.scene.figures.text_bytes,
             links: counts.links,
+            exchanged: self.line.exchanged(),
+            shared_links: if self.line.is_used() { counts.links } else { 0 },
         }
     }
 
