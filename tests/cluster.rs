@@ -95,7 +95,8 @@ fn pages_settled_before_their_links_are_noticed() {
 /// The judge notices crawls that keep less than it demands.
 #[test]
 fn the_laws_notice() {
-    let cases: [(fn(&mut Laws), &str); 6] = [
+    type Change = fn(&mut Laws);
+    let cases: [(Change, &str); 6] = [
         (|laws| laws.settle *= 4, "`owner`"),
         (|laws| laws.delay *= 2, "`rest`"),
         (|laws| laws.address_delay *= 20, "`addresses`"),
