@@ -172,7 +172,8 @@ fn partition(found: &Found, of: Partitioner, bytes: usize) -> Partition {
 /// those for a message that is handed out and reported as published.
 fn write(found: &[Found], of: Partitioner, bytes: usize) -> (f64, f64) {
     let settings = outbox::Settings { batch_bytes: bytes, window: 1_000, ..Default::default() };
-    let mut outbox = Outbox::new(settings, &sender(), 1, 1);
+    let mut outbox = Outbox::new(settings, &sender(), 1);
+    outbox.connected();
     let (mut records, mut disk) = (Records::new(), MemoryDisk::new());
     let partitions: Vec<Partition> = found.iter().map(|link| partition(link, of, bytes)).collect();
     let hosts: Vec<&str> = found.iter().map(Found::host).collect();

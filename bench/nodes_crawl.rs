@@ -122,7 +122,9 @@ fn node(plan: &Plan, number: usize) -> node::Settings {
         outbox: outbox::Settings::default(),
         sent_log2: plan.sent_log2,
         portion_bytes: 128 << 10,
-        poll: Duration::from_millis(500),
+        snapshot_bytes_min: 4 << 20,
+        reading_wait: Duration::from_secs(30),
+        broken: None,
     }
 }
 
@@ -266,10 +268,10 @@ impl Crawl {
     fn count_read(&mut self, node: usize, event: &Event) {
         let Event::Read { messages: Some(messages), .. } = event else { return };
         for message in messages {
-            let (sender, records) = Reader::open(&message.payload).expect("an engine wrote it");
+            let (head, records) = Reader::open(&message.payload).expect("an engine wrote it");
             let links = records.filter(|record| matches!(record, Ok(Record::Link(_)))).count();
             self.sums.read += links as u64;
-            if sender.incarnation == 1 + node as u64 {
+            if head.sender.incarnation == 1 + node as u64 {
                 self.sums.read_own += links as u64;
                 self.sums.bytes_read_own += message.payload.len() as u64;
             }

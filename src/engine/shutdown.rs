@@ -1,9 +1,9 @@
 //! The end of a crawl: the frontier is empty, a limit is reached, or the operator stops it.
 //!
 //! This part of the engine owns the limits of the crawl and the stage that its end has reached.
-//! Replies in progress may finish within a grace period. Then the last checkpoint is written. A node
-//! of a cluster leaves it, so that others can take its partitions at once. At last the archive is
-//! closed and synced, and the crawl is finished.
+//! Replies in progress may finish within a grace period. Then the last checkpoint is written. A
+//! node of a cluster leaves it, so that others can take its partitions at once. At last the archive
+//! is closed and synced, and the crawl is finished.
 //!
 //! Law: a crawl is finished only when everything it did is durable, or after a fatal error.
 //! Cost: some comparisons a turn.
@@ -49,9 +49,9 @@ enum Stage {
 /// How long a node tries to leave its cluster in order.
 const LEAVING_MAX: Duration = Duration::from_secs(30);
 /// What is said when it can't.
-const NOT_LEFT: &str = "the queue can't be reached, or is too slow, so this node hasn't left: others \
-                        take its partitions when its session is over, and may fetch its last \
-                        pages again";
+const NOT_LEFT: &str = "the queue can't be reached, or is too slow, so this node hasn't left: \
+                        others take its partitions when its session is over, and may fetch its \
+                        last pages again";
 
 impl Shutdown {
     pub(super) fn new(settings: &Settings, now: Now) -> Self {

@@ -46,6 +46,7 @@ mod sort;
 mod table;
 #[cfg(test)]
 mod tests;
+mod ticket;
 pub mod trace;
 
 use crate::ground::disk::{self, Disk};
@@ -127,8 +128,6 @@ pub struct Seen {
     job_data: lookup::JobData,
     held: bool,
     hastened: bool,
-    /// The number of rounds that have ended in this run.
-    rounds: u64,
     totals: Totals,
 }
 
@@ -177,6 +176,9 @@ pub struct Totals {
     pub cache_hits_of_run: u64,
     /// The number of URLs dropped because a cap was reached.
     pub dropped: u64,
+    /// The number of rounds of merges that have ended in this run.
+    #[serde(skip)]
+    pub rounds_of_run: u64,
     /// The number of buckets merged.
     pub merges: u64,
     /// The number of bytes that merges read, from buckets and logs.
@@ -204,7 +206,6 @@ impl Seen {
             job_data: lookup::JobData::default(),
             held: false,
             hastened: false,
-            rounds: 0,
             totals: Totals::default(),
         }
     }
@@ -352,22 +353,6 @@ impl Seen {
         }
         self.end_round();
         remove_error.map_or(Ok(()), |error| Err(error.into()))
-    }
-
-    /// Returns whether every offer has its answer, and all new URLs were taken.
-    pub fn is_settled(&self) -> bool {
-        self.batch.is_none() && self.round.is_none() && self.fresh.is_dry()
-    }
-
-    /// Returns the number by which [`Self::has_answered`] knows what was offered until now.
-    pub fn ticket(&self) -> u64 {
-        self.rounds + u64::from(self.round.is_some()) + u64::from(self.batch.is_some())
-    }
-
-    /// Returns whether every offer until a ticket was issued has its answer, and no new URL waits
-    /// to be taken.
-    pub fn has_answered(&self, ticket: u64) -> bool {
-        self.rounds >= ticket && self.fresh.is_dry()
     }
 
     /// Returns whether no batch is being merged or extracted and nothing is being written, so that
@@ -597,7 +582,7 @@ impl Seen {
             let round = self.round.take().expect("it is over");
             self.files.release(round.log.name().to_owned());
             self.hastened = false;
-            self.rounds += 1;
+            self.totals.rounds_of_run += 1;
         }
     }
 }

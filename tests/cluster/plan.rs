@@ -1,7 +1,6 @@
 //! The plan of a crawl by several nodes, chosen by a seed: the web, the queue and its faults, and
 //! what happens to each node.
 
-use super::RESTARTS;
 use crate::sim::stand;
 use std::fmt::Write;
 use std::time::Duration;
@@ -39,7 +38,7 @@ pub struct Plan {
     pub nodes: Vec<Node>,
     settle: Duration,
     pub outbox: outbox::Settings,
-    poll: Duration,
+    snapshot_bytes_min: u64,
     /// Until when everything that goes wrong has gone wrong.
     pub calm: Duration,
     text: String,
@@ -65,6 +64,25 @@ pub enum Event {
     Kill { power: bool, job_verbs: u64, seed: u64 },
     /// Another process begins.
     Return,
+    /// Its crawl is asked to stop, and leaves in order.
+    Leave,
+}
+
+impl Event {
+    /// Returns how long it takes, as far as that is known.
+    fn takes(&self) -> Duration {
+        match self {
+            Self::Stop(time) => *time,
+            _ => Duration::ZERO,
+        }
+    }
+}
+
+impl Node {
+    /// Returns whether its process is killed.
+    fn ends(&self) -> bool {
+        self.events.iter().any(|(_, event)| matches!(event, Event::Kill { .. }))
+    }
 }
 
 impl Plan {
@@ -81,7 +99,14 @@ impl Plan {
             answer_max: ms(5_000),
             ..outbox::Settings::default()
         };
-        let nodes = nodes(&mut draw);
+        let mut nodes = nodes(&mut draw);
+        // Added later, with their own draw.
+        let mut leaving = Random(seed ^ 0x1ea5e);
+        for node in nodes.iter_mut().skip(1).filter(|node| !node.ends()) {
+            let last = node.events.last().map_or(node.begins, |(at, event)| *at + event.takes());
+            let at = last + ms(5_000 + leaving.below(20_000_u64));
+            node.events.extend(leaving.one_in(3).then_some((at, Event::Leave)));
+        }
         let faults = draw.one_in(2);
         let share = |draw: &mut Random, most: f64| if faults { draw.unit() * most } else { 0.0 };
         let queue = queue::Settings {
@@ -95,10 +120,7 @@ impl Plan {
             until: Some(ms(45_000)),
         };
         let last = |node: &Node| {
-            let end = |(at, event): &(Duration, Event)| match event {
-                Event::Stop(time) => *at + *time,
-                _ => *at,
-            };
+            let end = |(at, event): &(Duration, Event)| *at + event.takes();
             node.events.iter().map(end).max().unwrap_or_default().max(node.begins)
         };
         let calm = nodes.iter().map(last).max().unwrap_or_default().max(ms(60_000));
@@ -121,8 +143,9 @@ impl Plan {
         for node in &nodes {
             let _ = write!(text, "\n  {node:?}");
         }
-        let poll = ms(if calm > SUSPENDED { 5_000 } else { 2_000 });
-        Self { crawl, laws, queue, nodes, settle, outbox, poll, calm, text }
+        // Added later, with its own draw.
+        let snapshot_bytes_min = Random(seed).pick(&[500, 4_000, 1 << 20]);
+        Self { crawl, laws, queue, nodes, settle, outbox, snapshot_bytes_min, calm, text }
     }
 
     /// Describes the plan in words.
@@ -148,7 +171,8 @@ impl Plan {
             outbox: self.outbox,
             sent_log2: 8,
             portion_bytes: PORTION,
-            poll: self.poll,
+            snapshot_bytes_min: self.snapshot_bytes_min,
+            reading_wait: ms(5_000),
             broken: None,
         }
     }
@@ -229,11 +253,11 @@ fn node(draw: &mut Random, number: u64) -> Node {
         let (power, job_verbs, seed) = (draw.one_in(2), draw.below(6), draw.word());
         let returns = draw.one_in(2);
         let after = ms(draw.pick(&[100, 3_000, 9_000, 30_000]));
-        let stays = number == 0 && !(RESTARTS && returns);
+        let stays = number == 0 && !returns;
         if !stays {
             events.push((at, Event::Kill { power, job_verbs, seed }));
         }
-        if RESTARTS && returns {
+        if returns {
             events.push((at + after, Event::Return));
         }
     }

@@ -11,6 +11,7 @@ use std::time::Duration;
 use sted::cluster::record::{Reader, Record};
 use sted::cluster::{Partition, Partitioner, member};
 use sted::engine::Engine;
+use sted::engine::contract::StopReason;
 use sted::engine::node::Broken;
 use sted::ground::stats::{Meter, still};
 use sted::ground::time::Instant;
@@ -53,13 +54,13 @@ impl Words for Reading {
     fn settles(&self, payload: &[u8], url: &str) -> Option<usize> {
         let url = UrlRef::from_canonical(url.as_bytes()).expect("a web's URLs are canonical");
         let fingerprint = self.hasher.of(self.rules.key(url, &mut Vec::new()));
-        let (sender, records) = Reader::open(payload).expect("a message");
+        let (head, records) = Reader::open(payload).expect("a message");
         let mut settled = records.filter_map(|record| match record.expect("a record") {
             Record::Settled(all) => Some(all),
             _ => None,
         });
         let is_settled = settled.any(|mut all| all.any(|one| one == fingerprint));
-        is_settled.then(|| number_of(sender.name.as_str()))
+        is_settled.then(|| number_of(head.sender.name.as_str()))
     }
 }
 
@@ -167,6 +168,12 @@ impl Stand<'_> {
         let now = self.cluster.now();
         match event {
             Event::Return => self.begin(node),
+            Event::Leave => {
+                let node = &mut self.cluster.nodes_mut()[node];
+                let now = node.world.now();
+                node.engine.iter_mut().for_each(|engine| engine.stop(now, StopReason::Interrupted));
+                Ok(())
+            }
             Event::Stop(time) => {
                 self.cluster.nodes_mut()[node].world.stop_for(time);
                 self.judge.borrow_mut().stopped(node, now, now + time);

@@ -11,9 +11,9 @@
 //! part says up to which message the snapshot goes, the part's number from 0, and whether it is the
 //! last (see `record`).
 //!
-//! What is kept: of the links with a fingerprint one, unless it is settled; of the tries of a URL the
-//! most, unless it is settled; of the waits of a server the longest; one cause for which a server was
-//! retired; every fact once.
+//! What is kept: of the links with a fingerprint one, unless it is settled; of the tries of a URL
+//! the most, unless it is settled; of the waits of a server the longest; one cause for which a
+//! server was retired; every fact once.
 //!
 //! A [`Merge`] is fed the messages of the log up to one, in order, in up to three passes: first
 //! everything but parts is collected; then the parts of snapshots that aren't whole, which is rare;

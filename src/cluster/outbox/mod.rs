@@ -209,8 +209,8 @@ impl Outbox {
         }
     }
 
-    /// Accepts a message for the log of a partition that is complete, as a batch of its own. Returns
-    /// its place.
+    /// Accepts a message for the log of a partition that is complete, as a batch of its own.
+    /// Returns its place.
     pub fn send(&mut self, partition: Partition, payload: Box<[u8]>) -> u64 {
         self.place += 1;
         self.counts.records += 1;

@@ -318,16 +318,19 @@ pub(super) struct Discovery {
 const HAS_ESTIMATE: u8 = 1 << 7;
 /// The place of the tries beside the hops of a requisite.
 const TRIES_SHIFT: u32 = 4;
-/// The most tries that are told apart.
+/// The most tries that are counted.
 const TRIES_MAX: u8 = 7;
+/// The most hops of a requisite.
+const REQUISITE_MAX: u8 = (1 << TRIES_SHIFT) - 1;
 
 impl Discovery {
     /// How a seed is found.
     pub(super) const SEED: Self =
         Self { letter: SEED, hops: 0, depth: 0, requisite: 0, tries: 0, estimate: None };
 
-    /// Encodes the letter, the hops, the hops of a requisite with the tries, the depth, the length of the URL, the
-    /// estimate if there is one (a varint), the URL, and the page that it was found on.
+    /// Encodes the letter, the hops, the hops of a requisite with the tries, the depth, the length
+    /// of the URL, the estimate if there is one (a varint), the URL, and the page that it was found
+    /// on.
     pub(super) fn encode(self, url: &str, via: &str, out: &mut Vec<u8>) {
         let len = u16::try_from(url.len()).expect("URLs are capped below 64 KiB");
         let has_estimate = if self.estimate.is_some() { HAS_ESTIMATE } else { 0 };
@@ -354,7 +357,7 @@ impl Discovery {
         let url = UrlRef::from_canonical(&rest[..len]).expect(whole);
         let via = std::str::from_utf8(&rest[len..]).expect(whole);
         let depth = u16::from_le_bytes([low, high]);
-        let (tries, requisite) = (bits >> TRIES_SHIFT & TRIES_MAX, bits & (1 << TRIES_SHIFT) - 1);
+        let (tries, requisite) = (bits >> TRIES_SHIFT & TRIES_MAX, bits & REQUISITE_MAX);
         (Self { letter, hops, depth, requisite, tries, estimate }, url, via)
     }
 

@@ -203,6 +203,15 @@ impl Engine {
         }
     }
 
+    /// Makes a checkpoint due now, unless one is in progress.
+    #[cfg(feature = "cluster")]
+    pub(super) fn hasten_checkpoint(&mut self) {
+        let now = self.turn.at();
+        if let Some(own) = self.checkpoints.as_mut().filter(|own| own.is_idle()) {
+            own.next = now;
+        }
+    }
+
     /// Starts a checkpoint as soon as it is possible.
     pub(super) fn want_checkpoint(&mut self) {
         if let Some(checkpoints) = &mut self.checkpoints {
@@ -248,13 +257,7 @@ impl Engine {
         self.log_waiting_pages();
         // Writing buffered bytes comes first because it can fail. After it, the stations only
         // report their state.
-        let disk = self.storage.disk();
-        let flushed =
-            self.admission.seen_mut().write(disk).and_then(|()| self.backlog.write(true, disk));
-        let flushed = flushed.and_then(|()| self.backlog.write_segments(true, disk));
-        let cluster = self.cluster.as_deref_mut();
-        let flushed = flushed.and_then(|()| cluster.map_or(Ok(()), |it| it.write(true, disk)));
-        if let Err(error) = flushed {
+        if let Err(error) = self.flush_stations() {
             return self.on_disk_error(error);
         }
         let (flights, held) = (self.flights(), self.chains_held());
@@ -315,6 +318,15 @@ impl Engine {
             log_lines: totals.log_lines,
         })));
         self.admission.seen_mut().hold(false);
+    }
+
+    /// Writes the bytes that stations have buffered.
+    fn flush_stations(&mut self) -> Result<(), disk::Error> {
+        let disk = self.storage.disk();
+        self.admission.seen_mut().write(disk)?;
+        self.backlog.write(true, disk)?;
+        self.backlog.write_segments(true, disk)?;
+        self.cluster.as_deref_mut().map_or(Ok(()), |cluster| cluster.write(true, disk))
     }
 
     /// Encodes what parts of the engine know that are small enough to be saved at once.

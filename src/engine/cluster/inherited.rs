@@ -1,12 +1,12 @@
-//! What the logs of partitions say of servers and URLs besides links: that a server may not be asked
-//! before a time, that it was given up, how often a URL was tried.
+//! What the logs of partitions say of servers and URLs besides links: that a server may not be
+//! asked before a time, that it was given up, how often a URL was tried.
 //!
 //! A node appends such a record when it learns it, so that whoever owns the partition next needn't
 //! learn it again from the server. The reader keeps it until the server is about to be visited, or
 //! the URL is queued.
 //!
-//! Law: no more records are kept than [`KEPT_MAX`] of a kind; one more is dropped, and the server is
-//! then asked as one that nothing is known of.
+//! Law: no more records are kept than [`KEPT_MAX`] of a kind; one more is dropped, and the server
+//! is then asked as one that nothing is known of.
 //! Cost: a look-up for each visit, only while there are any.
 
 use crate::cluster::Partition;

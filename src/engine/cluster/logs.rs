@@ -2,9 +2,9 @@
 //!
 //! A node reads the logs of the partitions that it holds, one portion of each at a time: the next
 //! portion is asked for when the last one is used up, so that what waits in memory is bounded. An
-//! answer that doesn't come is asked for again. A partition that was taken from another node is read twice from the beginning: first for the URLs
-//! that are settled, then for those that are not. After that it is *owned*, and what others add is
-//! read as it comes.
+//! answer that doesn't come is asked for again. A partition that was taken from another node is
+//! read twice from the beginning: first for the URLs that are settled, then for those that are not.
+//! After that it is *owned*, and what others add is read as it comes.
 //!
 //! Law: a position is never ahead of what the engine has been offered.
 
@@ -269,7 +269,8 @@ impl Logs {
         };
     }
 
-    /// Returns the partitions that go to another node, once each [`RELEASE_PERIOD`]; none in between.
+    /// Returns the partitions that go to another node, once each [`RELEASE_PERIOD`]; none in
+    /// between.
     pub(super) fn leaving(&mut self, now: Instant) -> Vec<Partition> {
         if self.leaving_at().is_none_or(|at| now < at) {
             return Vec::new();

@@ -8,7 +8,8 @@
 //! ```
 //!
 //! `SETTLED` are the URLs that were settled before the checkpoint began and whose records aren't in
-//! the outbox yet. The session isn't kept: a node that restarts holds nothing until it has taken it.
+//! the outbox yet. The session isn't kept: a node that restarts holds nothing until it has taken
+//! it.
 //!
 //! Law: what a mark restores is what was known at the mark's instant; the partitions are held by
 //! nobody.
@@ -43,7 +44,7 @@ pub(super) fn put(cluster: &Cluster, out: &mut Vec<u8>) {
         out.put_varint(u64::from(partition.number()) + 1);
         out.put_varint(since.map_or(0, |since| since.0));
         let position = match cluster.broken {
-            Some(Broken::PositionAhead) => Sequence(position.0 + 1_000),
+            Some(Broken::PositionAhead) => Sequence(position.0 + 20_000),
             _ => position,
         };
         [position.0, generation.into(), stale, log_bytes, snapshot_bytes]

@@ -18,7 +18,6 @@ mod snapshots;
 mod voids;
 
 use super::Engine;
-use super::checkpoint::Checkpoints;
 use super::contract::Action;
 use super::node::{Broken, Settings};
 use super::storage::FatalError;
@@ -402,8 +401,8 @@ impl Engine {
                 cluster.logs.lapse(partition);
             }
         }
-        if waits_for_checkpoint && self.checkpoints.as_ref().is_some_and(Checkpoints::is_idle) {
-            self.want_checkpoint_soon();
+        if waits_for_checkpoint {
+            self.hasten_checkpoint();
         }
     }
 }

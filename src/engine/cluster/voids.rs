@@ -1,9 +1,10 @@
 //! Forgets what this node knew of partitions that it takes after other nodes had them.
 //!
-//! Three things are remembered of an earlier time: rules of robots.txt, which a new owner must fetch
-//! anew, URLs that still wait for the seen test's answer, and URLs in queues. The first are found by
-//! a pass over all servers. The second are waited for, since they come out under the mask of that
-//! time. Then the partition gets another mask, and whatever was queued before counts as stale.
+//! Three things are remembered of an earlier time: rules of robots.txt, which a new owner must
+//! fetch anew, URLs that still wait for the seen test's answer, and URLs in queues. The first are
+//! found by a pass over all servers. The second are waited for, since they come out under the mask
+//! of that time. Then the partition gets another mask, and whatever was queued before counts as
+//! stale.
 //!
 //! Cost: 100 ns for each server, within the turn's budget; one pass for partitions that are taken
 //! together.

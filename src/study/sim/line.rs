@@ -4,9 +4,10 @@
 //! is dropped, as a client's library does. What passes is counted; the model of the crawler's core
 //! charges CPU time for it.
 
-use crate::engine::contract::queue::{Event, Publication, Request};
+use crate::engine::contract::queue::{Event, Publication, PublicationId, Request};
 use crate::engine::contract::record::{Reader, Record};
 use crate::ground::time::Instant;
+use std::collections::BTreeSet;
 
 /// The line of one crawler.
 #[derive(Debug, Default)]
@@ -15,8 +16,8 @@ pub(super) struct Line {
     /// The number of the connection that exists; 0 if there is none.
     connection: u64,
     exchanged: Exchanged,
-    /// The greatest number of a publication so far. One that isn't greater is a repetition.
-    last: u64,
+    /// The numbers of the publications so far.
+    published: BTreeSet<PublicationId>,
 }
 
 /// What has passed between a crawler and the queue of its cluster since the start of the world.
@@ -61,8 +62,7 @@ impl Line {
     }
 
     fn count(&mut self, publication: &Publication) {
-        let is_new = publication.id > self.last;
-        self.last = self.last.max(publication.id);
+        let is_new = self.published.insert(publication.id);
         let sums = &mut self.exchanged;
         for message in &publication.messages {
             sums.messages_written += 1;

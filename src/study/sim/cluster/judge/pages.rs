@@ -6,8 +6,8 @@
 //! after the one that was answered had lost it, or had been killed, and only if the log doesn't say
 //! that it is settled.
 //!
-//! A redirect is settled when its chain has ended, so a partition may be released before that. One
-//! that another redirect leads to is exempt: it may be asked for as a hop of that one's chain, too.
+//! A redirect that another redirect leads to is exempt: it may be asked for as a hop of that one's
+//! chain, too.
 
 use super::{Cluster, Instant, Judge, Laws};
 use crate::ground::map::{Map, Set};
@@ -88,8 +88,6 @@ impl Judge {
         self.tally.repeats += 1;
         let held = &self.partitions[&self.hosts[place.host as usize].partition];
         let lives = self.nodes[node].lives;
-        let turns = matches!(place.resource, Resource::Page(page)
-            if self.web.kind(place.host, page) == Kind::Redirect);
         // Who isn't the owner any more has asked before it could know.
         let Some(owner) = held.owner.filter(|owner| owner.node == node) else { return };
         let wrong = answers.iter().find_map(|answer| {
@@ -99,7 +97,7 @@ impl Judge {
             }
             let was_killed = self.nodes[answer.node].lives > answer.lives;
             let was_lost = held.lost.get(&answer.node).is_some_and(|lost| *lost > answer.at);
-            let in_order = answer.since.is_some() && !was_killed && !was_lost && !turns;
+            let in_order = answer.since.is_some() && !was_killed && !was_lost;
             in_order.then_some((answer, "its partition was handed over in order"))
         });
         if let Some((answer, why)) = wrong {
@@ -118,10 +116,15 @@ impl Judge {
             let held = &self.partitions[&partition];
             let Some(owner) = held.owner.filter(|owner| owner.node == node) else { continue };
             let url = self.web.url(place);
+            let is_own = self.pages.answers.get(&place).is_some_and(|answers| {
+                answers.iter().any(|it| it.node == node && it.since == Some(owner.since))
+            });
             let settled = cluster.queue().log(partition).iter().find(|message| {
-                // What the node wrote itself it knows since before it was killed.
+                // What the node was answered and wrote while only it had the partition, it knows
+                // since before it was killed.
                 let writer = self.words.settles(&message.payload, &url);
-                let before = if writer == Some(node) { held.revision } else { owner.since };
+                let is_known = writer == Some(node) && is_own;
+                let before = if is_known { held.revision } else { owner.since };
                 writer.is_some() && message.sequence.0 < before
             });
             if let Some(message) = settled {
