@@ -67,7 +67,8 @@ use waiting::Waiting;
 pub struct Settings {
     /// The length at which a batch is sealed, in bytes. It may be exceeded by one record.
     pub batch_bytes: usize,
-    /// How long the oldest record of a batch waits until the batch is sealed.
+    /// How long the oldest record of a batch waits at most until the batch is sealed. Batches are
+    /// sealed ten times in this time, not each by itself, so that there are few publications.
     pub wait_max: Duration,
     /// The maximum number of messages in a publication.
     pub messages_max: usize,
@@ -80,6 +81,9 @@ pub struct Settings {
     /// The maximum length of all batches in memory, in bytes. Half of it is for open batches.
     pub memory_max: usize,
 }
+
+/// The number of times in `wait_max` at which batches are sealed.
+const BEATS: u64 = 10;
 
 impl Default for Settings {
     fn default() -> Self {
@@ -198,7 +202,10 @@ impl Outbox {
     ) {
         self.counts.records += 1;
         self.counts.record_bytes += record.len() as u64;
-        let bytes = self.collector.add(which, partition, record, place, now);
+        // Batches that are begun close together are sealed at once, and published together.
+        let beat_us = (self.settings.wait_max.as_micros() as u64 / BEATS).max(1);
+        let since = Instant::from_micros(now.as_micros() / beat_us * beat_us);
+        let bytes = self.collector.add(which, partition, record, place, since);
         if bytes >= self.settings.batch_bytes {
             self.seal(which, partition);
         }
