@@ -60,6 +60,8 @@ pub struct Node {
 pub enum Event {
     /// Its process is stopped for a while.
     Stop(Duration),
+    /// Its process is stopped for a while as soon as it is about to send.
+    StopAmidst(Duration),
     /// Its process is killed. The unfinished job does as many verbs of its disk.
     Kill { power: bool, job_verbs: u64, seed: u64 },
     /// Another process begins.
@@ -73,6 +75,8 @@ impl Event {
     fn takes(&self) -> Duration {
         match self {
             Self::Stop(time) => *time,
+            // It may take a while until something is sent.
+            Self::StopAmidst(time) => *time + ms(2_000),
             _ => Duration::ZERO,
         }
     }
@@ -101,6 +105,14 @@ impl Plan {
         };
         let mut nodes = nodes(&mut draw);
         // Added later, with their own draw.
+        let mut amidst = Random(seed ^ 0xa31d);
+        for (_, event) in nodes.iter_mut().flat_map(|node| &mut node.events) {
+            if let Event::Stop(time) = event
+                && amidst.one_in(3)
+            {
+                *event = Event::StopAmidst(*time);
+            }
+        }
         let mut leaving = Random(seed ^ 0x1ea5e);
         for node in nodes.iter_mut().skip(1).filter(|node| !node.ends()) {
             let last = node.events.last().map_or(node.begins, |(at, event)| *at + event.takes());

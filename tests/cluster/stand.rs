@@ -159,6 +159,11 @@ impl Stand<'_> {
         let judge = &self.judge;
         self.cluster.run_until(Instant::ZERO + until, &mut |cluster| {
             let judge = &mut judge.borrow_mut();
+            for (number, node) in cluster.nodes().iter().enumerate() {
+                if let Some((at, until)) = node.world.stopped_amidst() {
+                    judge.stopped_amidst(number, at, until);
+                }
+            }
             judge.look(cluster);
             goes_on(judge, cluster)
         })
@@ -172,6 +177,10 @@ impl Stand<'_> {
                 let node = &mut self.cluster.nodes_mut()[node];
                 let now = node.world.now();
                 node.engine.iter_mut().for_each(|engine| engine.stop(now, StopReason::Interrupted));
+                Ok(())
+            }
+            Event::StopAmidst(time) => {
+                self.cluster.nodes_mut()[node].world.stop_at_send(time);
                 Ok(())
             }
             Event::Stop(time) => {

@@ -42,6 +42,7 @@ mod scene;
 mod scorer;
 mod scripted;
 mod server;
+mod stop;
 mod work;
 
 use crate::engine::Engine;
@@ -64,6 +65,7 @@ use scripted::Scripts;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
+use stop::Stop;
 use work::Worker;
 
 pub use line::Exchanged;
@@ -84,8 +86,7 @@ pub struct World {
     process: Process,
     history: History,
     time_max: Duration,
-    /// Until when the crawler's process is stopped.
-    stopped_until: Instant,
+    stop: Stop,
     /// Events for the crawler that are due and wait for its next turn, each with the time at which
     /// it became due.
     inbox: VecDeque<(Instant, Event)>,
@@ -167,7 +168,7 @@ impl World {
             process: Process::new(),
             history: History::new(),
             time_max: settings.time_max,
-            stopped_until: Instant::ZERO,
+            stop: Stop::default(),
             inbox: VecDeque::new(),
             line: Line::default(),
         }
@@ -197,7 +198,18 @@ impl World {
     /// Stops the crawler's process for this long (SIGSTOP, a machine that is suspended): it has no
     /// turn meanwhile. Its clocks, its side threads and the servers go on.
     pub fn stop_for(&mut self, time: Duration) {
-        self.stopped_until = self.scene.now + time;
+        self.stop.stop(self.scene.now + time);
+    }
+
+    /// Stops the crawler's process for this long when it is about to send next. What it sends then
+    /// leaves when it goes on.
+    pub fn stop_at_send(&mut self, time: Duration) {
+        self.stop.stop_at_send(time);
+    }
+
+    /// Returns from when to when the process was stopped last amidst a turn.
+    pub fn stopped_amidst(&self) -> Option<(Instant, Instant)> {
+        self.stop.amidst()
     }
 
     /// Returns what the crawler has asked of its cluster's queue since the last call, and when.
@@ -285,7 +297,7 @@ impl World {
         assert!(self.scene.agenda.next_at().is_none(), "the process before is gone");
         self.scene.now = self.scene.now + pause;
         self.process = self.process.next(self.scene.now, jump);
-        self.stopped_until = Instant::ZERO;
+        self.stop = Stop::default();
         self.now()
     }
 
@@ -375,8 +387,9 @@ impl World {
         last: Instant,
         until: Instant,
     ) -> Result<Option<Instant>, String> {
-        let free = self.core.free().max(self.stopped_until).max(last);
+        let free = self.core.free().max(self.stop.until()).max(last);
         let deadline = engine.deadline().map_or(Instant::FAR, |at| self.process.in_world(at));
+        let deadline = if self.stop.has_held() { Instant::ZERO } else { deadline };
         loop {
             // What can be read wakes no loop that must not read it yet.
             let sleeps = engine.waits_for_archive();
@@ -413,6 +426,10 @@ impl World {
     /// Runs one turn of the crawler's loop.
     fn turn(&mut self, engine: &mut Engine, at: Instant) {
         self.scene.now = at;
+        // What the turn amidst which the process was stopped has left comes first.
+        while let Some(action) = self.stop.release(at) {
+            self.carry_out(engine, action);
+        }
         let now = self.now();
         self.scene.figures.turns += 1;
         for _ in 0..self.inbox.len().min(EVENTS_PER_TURN) {
@@ -468,35 +485,41 @@ impl World {
         }
     }
 
-    /// Carries out the crawler's actions, while its process lives.
+    /// Carries out the crawler's actions, while its process lives and isn't stopped.
     fn obey(&mut self, engine: &mut Engine) {
         while let Some(action) = engine.next_action() {
             if self.process.is_dead() {
                 return;
             }
-            let outgoing = match action {
-                Action::Send(conn) => engine.outgoing(conn),
-                _ => &[],
-            };
-            self.history.note(self.scene.now, &action, outgoing);
-            let (net, scene) = (&mut self.net, &mut self.scene);
-            match action {
-                Action::Resolve { lookup, name, families } => {
-                    let (time, answer) = dns::look_up(&mut net.origin, &name, families, scene);
-                    let named = Box::new(Named { lookup, name, answer });
-                    scene.agenda.at(scene.now + time, Event::Named(named));
-                }
-                Action::Connect { conn, address, tls } => {
-                    net.connect(conn, address, tls.as_deref(), scene);
-                }
-                Action::Send(conn) => self.send(engine, conn),
-                Action::Pause(conn) => net.pause(conn),
-                Action::Resume(conn) => net.resume(conn, scene),
-                Action::Close(conn) => net.close(conn, scene),
-                Action::Work(job) => self.worker.start(job, scene),
-                Action::Score(page) => self.scorer.score(&page, scene),
-                Action::Queue(request) => self.line.ask(scene.now, *request),
+            if let Some(action) = self.stop.passes(action, self.scene.now) {
+                self.carry_out(engine, action);
             }
+        }
+    }
+
+    fn carry_out(&mut self, engine: &mut Engine, action: Action) {
+        let outgoing = match action {
+            Action::Send(conn) => engine.outgoing(conn),
+            _ => &[],
+        };
+        self.history.note(self.scene.now, &action, outgoing);
+        let (net, scene) = (&mut self.net, &mut self.scene);
+        match action {
+            Action::Resolve { lookup, name, families } => {
+                let (time, answer) = dns::look_up(&mut net.origin, &name, families, scene);
+                let named = Box::new(Named { lookup, name, answer });
+                scene.agenda.at(scene.now + time, Event::Named(named));
+            }
+            Action::Connect { conn, address, tls } => {
+                net.connect(conn, address, tls.as_deref(), scene);
+            }
+            Action::Send(conn) => self.send(engine, conn),
+            Action::Pause(conn) => net.pause(conn),
+            Action::Resume(conn) => net.resume(conn, scene),
+            Action::Close(conn) => net.close(conn, scene),
+            Action::Work(job) => self.worker.start(job, scene),
+            Action::Score(page) => self.scorer.score(&page, scene),
+            Action::Queue(request) => self.line.ask(scene.now, *request),
         }
     }
 

@@ -16,6 +16,9 @@
 //! | `memory` | batches to be published, and messages that were read, take no more than allowed |
 //! | `turn` | no turn does more work than its budgets, plus the steps already begun |
 //!
+//! A request that a process had decided on before it was stopped, and sends when it goes on, is
+//! counted apart: at most one a server for each stop.
+//!
 //! Times are those of the worlds. The clock of a node may run too fast by [`Laws::drift_ppm`], so
 //! that its rests are that much shorter. A node counts from the sending of a request, not from its
 //! arrival. The settling time is counted by a node that adds the drift, so nothing is taken off it.
@@ -36,7 +39,7 @@ use crate::study::sim::judge::{Violation, turn_above};
 use crate::study::web::{Place, Resource, Robots, Web};
 use addresses::Addresses;
 use pages::Pages;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -101,6 +104,8 @@ pub struct Tally {
     pub losses: u64,
     /// Partitions with hosts that were released in order.
     pub releases: u64,
+    /// Requests that a process had decided on before it was stopped, and sent when it went on.
+    pub late: u64,
 }
 
 /// The judge of one simulated cluster.
@@ -159,12 +164,15 @@ struct Held {
 }
 
 /// A node, as the judge knows it.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Node {
     /// The number of its processes that were killed.
     lives: u32,
     /// From when to when its process is or was stopped.
     stopped: Option<(Instant, Instant)>,
+    /// When it went on after it was stopped amidst a turn, and the servers whose requests had been
+    /// decided on before and were sent then.
+    late: (Instant, BTreeSet<u32>),
 }
 
 /// The most violations reported for one run.
@@ -257,6 +265,23 @@ impl Judge {
     /// Takes in that a node's process is stopped from `at` to `until`.
     pub fn stopped(&mut self, node: usize, at: Instant, until: Instant) {
         self.nodes[node].stopped = Some((at, until));
+    }
+
+    /// Takes in that a node's process is stopped amidst a turn, from `at` to `until`.
+    pub fn stopped_amidst(&mut self, node: usize, at: Instant, until: Instant) {
+        if self.nodes[node].late.0 != until {
+            self.stopped(node, at, until);
+            self.nodes[node].late = (until, BTreeSet::new());
+        }
+    }
+
+    /// Returns whether a request was decided on before its process was stopped: at most one a
+    /// server is.
+    fn is_late(&mut self, node: usize, sent: Instant, host: u32) -> bool {
+        let (until, servers) = &mut self.nodes[node].late;
+        let is_late = *until == sent && sent > Instant::ZERO && servers.insert(host);
+        self.tally.late += u64::from(is_late);
+        is_late
     }
 
     /// Takes in that a node's process was killed.
@@ -370,6 +395,9 @@ impl Judge {
         let begun = addresses::begun(line, sent, self.laws.delay);
         (line.open, line.has_served) = (line.open + 1, true);
         let is_first = line.open == 1;
+        if self.is_late(node, sent, host) {
+            return;
+        }
         self.judge_owner(node, sent, host, &named);
         self.judge_rest(node, sent, host, &named);
         let address = self.hosts[host as usize].address;
