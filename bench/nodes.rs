@@ -5,8 +5,9 @@
 //!
 //! `nodes crawl NODES PAGES OF_PAGES HOSTS DELAY_MS SENT_LOG2` gets so many pages of a web of
 //! OF_PAGES with so many nodes, 0 for a crawler without a cluster, and prints a line of a table.
-//! `nodes head` prints its head. `bench/nodes` makes the whole table. Without arguments a small
-//! crawl of each kind runs, as a test.
+//! `nodes head` prints its head. `nodes lost SEED PAGES HOSTS PERIOD_S` loses one of three nodes at
+//! each tenth of the pages and prints a line for each; `nodes lost` prints their head.
+//! `bench/nodes` makes the tables. Without arguments a small crawl of each kind runs, as a test.
 //!
 //! Everything but the costs is on a virtual clock: the same on every machine.
 
@@ -14,6 +15,8 @@
 mod costs;
 #[path = "nodes_crawl.rs"]
 mod crawl;
+#[path = "nodes_lost.rs"]
+mod lost;
 
 /// The hash key of the crawls.
 const KEY: [u8; 16] = [7; 16];
@@ -29,6 +32,8 @@ fn main() {
                 let plan = crawl::Plan { nodes, ..Default::default() };
                 crawl::run(&plan);
             }
+            println!("{}", lost::HEAD);
+            lost::run(&lost::Plan::default());
         }
         ["costs"] => costs::show(crawl::web(5_000, 300_000), 9),
         ["head"] => println!("{}", crawl::HEAD),
@@ -43,6 +48,16 @@ fn main() {
                 sent_log2: number(sent_log2),
             });
         }
-        _ => panic!("nothing, `costs`, `head`, or `crawl` and six numbers"),
+        ["lost"] => println!("{}", lost::HEAD),
+        ["lost", seed, pages, hosts, period_s] => {
+            let number = |word: &str| word.parse::<u32>().expect("a number");
+            lost::run(&lost::Plan {
+                seed: number(seed).into(),
+                pages: number(pages),
+                hosts: number(hosts),
+                period_s: number(period_s).into(),
+            });
+        }
+        _ => panic!("nothing, `costs`, `head`, `crawl` and six numbers, or `lost` and four"),
     }
 }
