@@ -23,11 +23,9 @@ const REGRESSIONS: &[(u64, &str)] = &[
     (9, "a redirect that was followed wasn't settled: the next owner asked for it again"),
     (36, "a link read from a log led to a page that a redirect chain was asking for: asked twice"),
     (2, "the answer to a reading was lost, and the log was never read again"),
-    (
-        192,
-        "what a node settles late, of a time before another had the partition: the judge was wrong",
-    ),
+    (192, "what a node hadn't published when it took a partition again was fetched again"),
     (515, "the same, after a kill"),
+    (937, "the same, by a process that had resumed"),
 ];
 /// Seeds of every run of the tests.
 const FIXED: std::ops::RangeInclusive<u64> = 1..=200;

@@ -6,9 +6,13 @@
 //! of that time. Then the partition gets another mask, and whatever was queued before counts as
 //! stale.
 //!
+//! What this node had settled by then and not published is published first, so that it is read
+//! again with the rest of the log, and not fetched again.
+//!
 //! Cost: 100 ns for each server, within the turn's budget; one pass for partitions that are taken
 //! together.
 
+use super::Cluster;
 use crate::cluster::Partition;
 use crate::engine::Engine;
 use crate::engine::ledger::Work;
@@ -29,13 +33,17 @@ pub(super) struct Voids {
     is_passed: bool,
     /// What the seen test must have answered: see [`crate::seen::Seen::ticket`].
     ticket: u64,
+    /// The place in the outbox up to which records must be in their logs; `None` if there is
+    /// something that isn't in the outbox yet.
+    place: Option<u64>,
 }
 
 impl Voids {
     /// Adds a partition. `ticket` is that of what was offered to the seen test until now.
     pub(super) fn add(&mut self, partition: Partition, ticket: u64) {
         self.partitions.insert(partition);
-        (self.servers, self.is_passed, self.ticket) = (0, false, ticket);
+        let partitions = std::mem::take(&mut self.partitions);
+        *self = Self { partitions, ticket, ..Self::default() };
     }
 
     /// Removes a partition that isn't this node's any more.
@@ -46,6 +54,21 @@ impl Voids {
     /// Returns whether there are servers to be looked at.
     pub(super) fn has_servers(&self) -> bool {
         !self.partitions.is_empty() && !self.is_passed
+    }
+}
+
+impl Cluster {
+    /// Returns whether all is in the logs that this node had settled of the partitions when the
+    /// last checkpoint began.
+    fn has_published_voids(&mut self) -> bool {
+        let Self { voids, settled, outbox, .. } = self;
+        if voids.partitions.iter().any(|of| settled.before.contains_key(of)) {
+            return false;
+        }
+        if voids.place.is_none() {
+            voids.partitions.iter().for_each(|partition| outbox.flush(*partition));
+        }
+        outbox.durable() >= *voids.place.get_or_insert(outbox.place())
     }
 }
 
@@ -80,7 +103,13 @@ impl Engine {
         if !self.admission.seen().has_answered(voids.ticket) {
             return self.admission.seen_mut().hasten();
         }
-        for partition in std::mem::take(&mut voids.partitions) {
+        if voids.partitions.iter().any(|of| cluster.settled.since.contains_key(of)) {
+            return self.hasten_checkpoint();
+        }
+        if !cluster.has_published_voids() {
+            return;
+        }
+        for partition in std::mem::take(&mut cluster.voids.partitions) {
             cluster.logs.begin(partition, self.backlog.arrivals());
             if let Some(masks) = self.admission.masks_mut() {
                 masks.set(partition, cluster.logs.generation(partition));

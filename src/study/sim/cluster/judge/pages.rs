@@ -116,15 +116,11 @@ impl Judge {
             let held = &self.partitions[&partition];
             let Some(owner) = held.owner.filter(|owner| owner.node == node) else { continue };
             let url = self.web.url(place);
-            let is_own = self.pages.answers.get(&place).is_some_and(|answers| {
-                answers.iter().any(|it| it.node == node && it.since == Some(owner.since))
-            });
             let settled = cluster.queue().log(partition).iter().find(|message| {
-                // What the node was answered and wrote while only it had the partition, it knows
-                // since before it was killed.
+                // What the node wrote itself it knows since before it was killed, or has read
+                // when it took the partition.
                 let writer = self.words.settles(&message.payload, &url);
-                let is_known = writer == Some(node) && is_own;
-                let before = if is_known { held.revision } else { owner.since };
+                let before = if writer == Some(node) { held.revision } else { owner.since };
                 writer.is_some() && message.sequence.0 < before
             });
             if let Some(message) = settled {
