@@ -55,6 +55,9 @@ impl Words for Reading {
         let url = UrlRef::from_canonical(url.as_bytes()).expect("a web's URLs are canonical");
         let fingerprint = self.hasher.of(self.rules.key(url, &mut Vec::new()));
         let (head, records) = Reader::open(payload).expect("a message");
+        if head.part.is_some() {
+            return None; // It says what other messages have said, whoever wrote them.
+        }
         let mut settled = records.filter_map(|record| match record.expect("a record") {
             Record::Settled(all) => Some(all),
             _ => None,
