@@ -362,7 +362,7 @@ impl Engine {
             Purpose::Page => {}
             Purpose::Hop(chain) => self.hand_over_hop(chain),
             // Its own file is requested again when the server is this node's again.
-            Purpose::Robots(of, _) if of == id => {}
+            Purpose::Robots(of, _) if of == id => self.set_robots(id, Robots::Unknown),
             Purpose::Robots(of, _) => {
                 self.counts.cut("robots-elsewhere", 1);
                 self.robots_unreachable(of);
