@@ -26,7 +26,10 @@ const REGRESSIONS: &[(u64, &str)] = &[
     (192, "what a node hadn't published when it took a partition again was fetched again"),
     (515, "the same, after a kill"),
     (937, "the same, by a process that had resumed"),
-    (4974, "a server that had hung up during a suspend rests for an hour: the judge was impatient"),
+    (
+        4974,
+        "a robots.txt cut short by a suspend was to be asked for an hour later, beyond the bound",
+    ),
     (2736, "a snapshot says what others had settled too late: the judge was wrong"),
 ];
 /// Seeds of every run of the tests.

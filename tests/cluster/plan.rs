@@ -227,6 +227,8 @@ fn crawl(web: web::Settings, delay: Duration, visits_max: usize, period_s: u64) 
         "politeness.burst = 1",
         &format!("politeness.address_visits_max = {visits_max}"),
         &format!("politeness.address_delay = \"{}ms\"", delay.as_millis()),
+        // A server that hung up on it while a machine was suspended waits that long, else an hour.
+        "politeness.robots_retry_wait = \"30s\"",
         "state.keep = true",
         &format!("state.checkpoint_period = \"{period_s}s\""),
     ]);

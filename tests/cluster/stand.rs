@@ -24,10 +24,8 @@ use sted::study::web::Web;
 use sted::url::key::KeyRules;
 use sted::url::{Fingerprinter, UrlRef};
 
-/// How long a crawl may take to be complete after its last fault. A server that closed a connection
-/// without an answer, which a machine that was suspended finds when it wakes, rests for an hour
-/// (`retry_wait_max`).
-const PATIENCE: Duration = Duration::from_secs(180 + 3_600);
+/// How long a crawl may take to be complete after its last fault.
+const PATIENCE: Duration = Duration::from_secs(180);
 /// How long a complete crawl is watched.
 const AFTERWARDS: Duration = Duration::from_secs(8);
 

@@ -1,8 +1,9 @@
 //! This node's part in a crawl that several machines share: which partitions it crawls, what it
 //! writes to their logs, and what it reads there.
 //!
-//! This part of the engine owns the member (`cluster::member`), the outbox, the logs that are read,
-//! and the cache of links that were sent to other partitions.
+//! This part of the engine owns the member (`cluster::member`), the outbox, the logs that are read
+//! and what was learnt from them, the snapshot that is being made, the URLs whose outcome isn't
+//! published, and the cache of links that were sent to other partitions.
 //!
 //! Laws: a request is made only to a server of a partition that this node owns, while its session
 //! lasts. Each link in scope is offered to the own seen test or is in the outbox; one that the seen

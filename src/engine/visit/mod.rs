@@ -333,8 +333,9 @@ impl Engine {
         Head::Examined(None)
     }
 
-    /// Drops the URL at the head of a queue if it needs neither a request nor an outcome: a stray
-    /// hop, or a URL whose reply is in the archive. Returns whether it was dropped.
+    /// Drops the URL at the head of a queue if it needs neither a request nor an outcome: one that
+    /// was queued before another node had its partition, a stray hop, or one whose reply is in the
+    /// archive. Returns whether it was dropped.
     fn drop_without_request(&mut self, id: ServerId) -> bool {
         let is_dropped =
             self.drop_stale(id) || self.drop_stray_hop(id) || self.claim_capture_at_head(id);

@@ -1,7 +1,7 @@
 //! The judge of a simulated cluster: checks that all nodes together keep what a crawl promises.
 //!
 //! It sees what an observer at the servers sees of all nodes, and after each slice the engines and
-//! the queue. Its limits are its own ([`Laws`]), not the crawl's configuration. The caller tells it
+//! the queue. Its limits are its own ([`Laws`]), not the crawl's configuration. The caller says
 //! how entries and messages are to be read, and which node should have a partition ([`Words`]).
 //!
 //! | law | rule |
