@@ -90,7 +90,7 @@ fn pages_settled_before_their_links_are_noticed() {
             node.events = if number == 1 { vec![(at, kill)] } else { Vec::new() };
         }
     };
-    let count = noticed(40, Broken::SettledFirst, "`complete`", few_links);
+    let count = noticed(40, Broken::SettledFirst, "`end`", few_links);
     assert_eq!(count, 3, "noticed in {count} of 40 seeds");
 }
 
@@ -111,7 +111,25 @@ fn positions_ahead_of_the_checkpoint_are_noticed() {
             node.events = if number == 1 { all.to_vec() } else { Vec::new() };
         }
     };
-    let count = noticed(40, Broken::PositionAhead, "`complete`", returns_soon);
+    let count = noticed(40, Broken::PositionAhead, "`end`", returns_soon);
+    assert_eq!(count, 3, "noticed in {count} of 40 seeds");
+}
+
+/// Sabotage: a node ends the crawl when all say that they are idle, without looking once more,
+/// while answers of the queue are lost, so that others read late what they were sent.
+#[test]
+fn an_end_that_nobody_confirms_is_noticed() {
+    let reads_late = |plan: &mut Plan| {
+        let web = &mut plan.crawl.web;
+        (web.links.median, web.links.sigma, web.host_fanout, web.seeds) = (2.0, 0.0, 2, 1);
+        (plan.queue.lost, plan.queue.repeated, plan.queue.cut) = (0.2, 0.0, 0.0);
+        plan.outbox.wait_max = Duration::from_millis(200);
+        plan.nodes.truncate(2);
+        for node in &mut plan.nodes {
+            (node.begins, node.events) = (Duration::ZERO, Vec::new());
+        }
+    };
+    let count = noticed(40, Broken::EndsUnconfirmed, "`end`", reads_late);
     assert_eq!(count, 3, "noticed in {count} of 40 seeds");
 }
 

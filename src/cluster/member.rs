@@ -39,6 +39,7 @@
 
 mod change;
 mod crawl;
+mod ending;
 mod holdings;
 mod own;
 mod peers;
@@ -56,8 +57,9 @@ use super::queue::{Entry, Key, Name, Revision, Write, WriteFailure, WriteId};
 use super::{Partition, Partitioner};
 use crate::ground::time::Instant;
 use crawl::Crawl;
+use ending::{Ending, agreement};
 use holdings::{Holdings, Scene};
-use own::{Own, Sight};
+use own::{Own, Says, Sight};
 use peers::{News, Peers};
 use std::collections::VecDeque;
 #[cfg(test)]
@@ -72,6 +74,7 @@ pub struct Member {
     peers: Peers,
     crawl: Crawl,
     holdings: Holdings,
+    ending: Ending,
     standing: Standing,
     /// The computer of partitions, once the settings are agreed on.
     partitioner: Option<Partitioner>,
@@ -114,6 +117,7 @@ impl Member {
             crawl: Crawl::new(timing, incarnation),
             holdings: Holdings::new(settings.partitions, timing),
             settings,
+            ending: Ending::default(),
             standing: Standing::default(),
             partitioner: None,
             active: Vec::new(),
@@ -221,8 +225,7 @@ impl Member {
         if self.partitioner.is_none() {
             return crawl;
         }
-        let state = self.state_to_be();
-        let due = self.own.due(state, self.crawl.roll());
+        let due = self.own.due(self.says());
         let holdings = if own.is_some() { self.holdings.due() } else { Instant::FAR };
         due.min(crawl).min(self.peers.due()).min(holdings)
     }
@@ -278,6 +281,53 @@ impl Member {
         self.partitioner.as_ref()
     }
 
+    /// Notes whether this node has nothing to do: nothing waits or is under way here, all that it
+    /// has found is in the logs, and it has read its own logs to their ends.
+    pub fn set_idle(&mut self, is_idle: bool) {
+        self.ending.set_idle(is_idle);
+    }
+
+    /// Returns a number for what this node sees, if all nodes have nothing to do and each partition
+    /// is held by one of them; `None` otherwise. Reads all partitions.
+    pub fn agreement(&self) -> Option<u64> {
+        if self.ending.says().period == 0 || self.own.state() != Some(State::Active) {
+            return None;
+        }
+        let own = self.own.session()?;
+        let period_of = |session: &Session| match session == &own {
+            true => Some(self.ending.says().period),
+            false => self.peers.idleness(session).map(|idleness| idleness.period),
+        };
+        let sessions = self.crawl.sessions();
+        let periods = sessions.iter().map(|it| Some((it.clone(), period_of(it)?)));
+        let mut periods = periods.collect::<Option<Vec<_>>>()?;
+        let all_idle = periods.iter().all(|(_, period)| *period > 0);
+        let are_quiet = all_idle && sessions.contains(&own) && self.holdings.are_held_by(sessions);
+        are_quiet.then(|| agreement(&mut periods))
+    }
+
+    /// Notes that this node, idle all the time, has read its logs to their ends after it saw this
+    /// agreement, and found nothing.
+    pub fn confirm(&mut self, agreement: u64) {
+        self.ending.confirm(agreement);
+    }
+
+    /// Returns whether the crawl is over: all nodes have confirmed the same.
+    pub fn is_over(&mut self) -> bool {
+        let confirmed = self.ending.says().confirmed;
+        if confirmed == 0 {
+            return false;
+        }
+        let own = self.own.session();
+        let has_confirmed = |session: &Session| {
+            let says = self.peers.idleness(session);
+            Some(session) == own.as_ref() || says.is_some_and(|says| says.confirmed == confirmed)
+        };
+        let all_confirmed = self.crawl.sessions().iter().all(has_confirmed);
+        let all = all_confirmed && self.agreement() == Some(confirmed);
+        self.ending.conclude(all, self.peers.has_ended(confirmed))
+    }
+
     /// Releases a partition: nothing is under way for it, and nothing may be sent any more.
     pub fn release(&mut self, partition: Partition) {
         self.holdings.release(partition);
@@ -306,8 +356,13 @@ impl Member {
     /// Returns the next write of the own entry, if one is due.
     fn own_write(&mut self, now: Instant, id: WriteId) -> Option<Write> {
         self.partitioner?;
+        self.own.write(now, id, self.says())
+    }
+
+    /// Returns what the own entry should say.
+    fn says(&self) -> Says {
         let (state, roll) = (self.state_to_be(), self.crawl.roll());
-        self.own.write(now, id, state, roll)
+        Says { state, roll, idleness: self.ending.says() }
     }
 
     /// Returns the state that the own entry should have.

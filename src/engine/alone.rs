@@ -124,6 +124,22 @@ impl Engine {
         false
     }
 
+    pub(super) fn is_foreign_server(&self, _id: ServerId) -> bool {
+        false
+    }
+
+    pub(super) fn is_nothing_left(&mut self, is_idle: bool) -> bool {
+        is_idle
+    }
+
+    pub(super) fn urls_elsewhere(&self) -> Option<u64> {
+        None
+    }
+
+    pub(super) fn stamp(&self) -> Option<u64> {
+        None
+    }
+
     pub(super) fn share_seed(&mut self, _key: Fingerprint, _url: UrlRef<'_>) {}
 
     pub(super) fn note_settled(&mut self, _url: &str) {}

@@ -41,6 +41,8 @@ pub enum Broken {
     PaceUndivided,
     /// A checkpoint has positions in logs that are ahead of what it knows.
     PositionAhead,
+    /// The crawl counts as over as soon as all nodes say that they are idle.
+    EndsUnconfirmed,
 }
 
 /// What makes this crawl a part of a larger one: nothing does.

@@ -176,21 +176,12 @@ impl Engine {
 
     /// Enters the next stage of the end when the current one is done.
     pub(super) fn end_if_done(&mut self) {
-        let busy = self.is_working()
-            || self.visits.is_resolving()
-            || self.archive.replays().is_active()
-            || !self.archive.filing().is_empty()
-            || self.pages.scoring().waiting() > 0;
         match self.shutdown.stage {
-            Stage::Crawling
-                if !busy
-                    && self.cluster.is_none()
-                    && self.backlog.urls() == 0
-                    && self.admission.seen().is_settled()
-                    && !self.backlog.given_up_log().is_reviving()
-                    && self.counts.shelved == 0
-                    && self.chains.len() == 0 =>
-            {
+            Stage::Crawling => {
+                let is_idle = self.is_idle();
+                if !self.is_nothing_left(is_idle) {
+                    return;
+                }
                 self.begin_stop(StopReason::Finished);
             }
             // DNS look-ups in progress are not waited for.
@@ -229,6 +220,30 @@ impl Engine {
             _ => return,
         }
         self.end_if_done();
+    }
+
+    /// Returns whether nothing is under way, and nothing waits but at servers of other nodes.
+    fn is_idle(&self) -> bool {
+        let has_urls = || match self.backlog.urls() {
+            0 => false,
+            urls => self.urls_elsewhere() != Some(urls as u64),
+        };
+        !self.is_busy()
+            && self.admission.seen().is_settled()
+            && !self.backlog.given_up_log().is_reviving()
+            && self.counts.shelved == 0
+            && self.chains.len() == 0
+            && !has_urls()
+    }
+
+    /// Returns whether anything is under way: requests, replies, look-ups, or what follows from
+    /// them.
+    pub(super) fn is_busy(&self) -> bool {
+        self.is_working()
+            || self.visits.is_resolving()
+            || self.archive.replays().is_active()
+            || !self.archive.filing().is_empty()
+            || self.pages.scoring().waiting() > 0
     }
 
     fn is_working(&self) -> bool {

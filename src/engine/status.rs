@@ -174,7 +174,10 @@ impl Engine {
         let Some((at, tally)) = self.visits.census().last() else { return };
         status.counted_s_ago = Some(self.turn.at().since(*at).as_secs_f64());
         status.waiting = tally.waiting();
-        let waits = status.waiting.iter().filter(|class| class.r#for != Wait::GivenUp);
+        let waits = status
+            .waiting
+            .iter()
+            .filter(|class| !matches!(class.r#for, Wait::GivenUp | Wait::OtherNode));
         status.servers_waiting = waits.map(|class| class.servers).sum();
         status.largest.extend(tally.largest.iter().map(|waiter| Largest {
             server: self.backlog.origin(waiter.id.0).as_str().to_owned(),

@@ -26,8 +26,8 @@ use sted::url::{Fingerprinter, UrlRef};
 
 /// How long a crawl may take to be complete after its last fault.
 const PATIENCE: Duration = Duration::from_secs(180);
-/// How long a complete crawl is watched.
-const AFTERWARDS: Duration = Duration::from_secs(8);
+/// How long the nodes may take to find that a complete crawl is over.
+const ENDING: Duration = Duration::from_secs(180);
 
 /// Reads what the nodes write.
 struct Reading {
@@ -69,6 +69,11 @@ impl Words for Reading {
 
 fn number_of(name: &str) -> usize {
     name.rsplit('-').next().and_then(|number| number.parse().ok()).expect("the name of a node")
+}
+
+/// Whether any node has a process.
+fn is_running(cluster: &Cluster) -> bool {
+    cluster.nodes().iter().any(|node| node.engine.is_some())
 }
 
 /// The state of a running plan.
@@ -148,8 +153,15 @@ impl Stand<'_> {
             !judge.has_found() && !judge.is_done(cluster)
         };
         self.advance(self.plan.calm + PATIENCE, goes_on)?;
-        let afterwards = self.cluster.now().since(Instant::ZERO) + AFTERWARDS;
-        self.advance(afterwards, &mut |judge, _| !judge.has_found())
+        if self.judge.borrow().has_found() {
+            return Ok(());
+        }
+        let end = self.cluster.now().since(Instant::ZERO) + ENDING;
+        self.advance(end, &mut |judge, cluster| !judge.has_found() && is_running(cluster))?;
+        match is_running(&self.cluster) && !self.judge.borrow().has_found() {
+            true => Err(format!("`end`: not all nodes have ended {ENDING:?} after the last page")),
+            false => Ok(()),
+        }
     }
 
     /// Runs all nodes until `until`, or until `goes_on` returns false, which is called after each

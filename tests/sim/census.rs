@@ -20,9 +20,12 @@ fn state_of(wait: Wait) -> &'static str {
         Wait::Visited | Wait::Names => "busy",
         Wait::Connection | Wait::Host | Wait::Address | Wait::Domain => "ready",
         Wait::Disk => "reading",
-        Wait::Rest | Wait::Failures | Wait::Robots | Wait::RobotsOfOther | Wait::Operator => {
-            "snoozed"
-        }
+        Wait::Rest
+        | Wait::Failures
+        | Wait::Robots
+        | Wait::RobotsOfOther
+        | Wait::Operator
+        | Wait::OtherNode => "snoozed",
         Wait::GivenUp => "retired",
     }
 }

@@ -148,8 +148,11 @@ fn what_is_exchanged_is_charged() {
     let log = Log::default();
     let nodes = (0..2).map(|number| node(&plan, Some(settings_of(number)), number, &log));
     let mut cluster = Cluster::new(nodes.collect(), queue::Settings::default());
-    let enough = &mut |_: &mut Cluster| true;
-    cluster.run_until(Instant::from_micros(40_000_000), enough).expect("it goes on");
+    let goes_on = |cluster: &mut Cluster| {
+        let mut engines = cluster.nodes().iter().filter_map(|node| node.engine.as_ref());
+        engines.all(|engine| engine.stop_reason().is_none())
+    };
+    cluster.run_until(Instant::from_micros(40_000_000), &mut { goes_on }).expect("it goes on");
     let costs = Exchange::MEASURED;
     let (mut bytes, mut messages) = (0, 0);
     for node in cluster.nodes() {

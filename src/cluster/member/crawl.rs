@@ -127,6 +127,12 @@ impl Crawl {
         self.added = is_on.then(|| self.added.unwrap_or(*revision));
     }
 
+    /// Returns the sessions on the roll; none if the entry makes no sense.
+    pub(super) fn sessions(&self) -> &[Session] {
+        let known = self.known.as_ref().filter(|_| !self.is_foreign);
+        known.map_or(&[], |(_, value)| &value.roll)
+    }
+
     /// Returns whether all others on the roll reckon with this node.
     pub(super) fn is_adopted(&self, own: &Session, peers: &Peers) -> bool {
         let (Some(added), Some((_, value))) = (self.added, &self.known) else { return false };

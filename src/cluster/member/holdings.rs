@@ -171,6 +171,15 @@ impl Holdings {
         self.todo.is_empty() && self.awaited.is_empty() && self.slots.iter().all(is_done)
     }
 
+    /// Returns whether each partition is held by one of these sessions.
+    pub(super) fn are_held_by(&self, sessions: &[Session]) -> bool {
+        let is_held = |slot: &Slot| match &slot.owner {
+            Owner::Session(owner) => sessions.contains(owner),
+            Owner::Nobody | Owner::Unknown => false,
+        };
+        self.slots.iter().all(is_held)
+    }
+
     pub(super) fn next_change(&mut self) -> Option<Change> {
         self.changes.pop_front()
     }

@@ -14,7 +14,7 @@ use super::progress::Progress;
 use super::settings::Timing;
 #[cfg(test)]
 use super::tests::sabotage::{self, Sabotage};
-use super::value::{NodeValue, Session, State};
+use super::value::{Idleness, NodeValue, Session, State};
 use crate::cluster::queue::{Key, Name, Revision, Write, WriteFailure, WriteId};
 use crate::ground::time::Instant;
 use std::time::Duration;
@@ -29,6 +29,15 @@ pub(super) enum Sight {
     Usurper,
     /// Anything else.
     Other,
+}
+
+/// What the own entry is to say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Says {
+    pub(super) state: State,
+    /// The revision of the roll that the node has adopted.
+    pub(super) roll: Revision,
+    pub(super) idleness: Idleness,
 }
 
 /// This node's own entry, and the session that it proves.
@@ -196,15 +205,16 @@ impl Own {
         }
     }
 
-    /// Returns when the next write is due, if the entry is to have this state and name this
-    /// roll. A session begins only for [`State::Joining`].
-    pub(super) fn due(&self, state: State, roll: Revision) -> Instant {
+    /// Returns when the next write is due, if the entry is to say this. A session begins only for
+    /// [`State::Joining`].
+    pub(super) fn due(&self, says: Says) -> Instant {
+        let Says { state, roll, idleness } = says;
         let due = match (self.session, self.value()) {
             (Some(_), Some(value)) => {
                 let wait = match self.attempts[..] {
                     _ if value.state != state => Duration::ZERO,
                     // While many nodes begin, one write covers several changes of the roll.
-                    _ if value.roll != roll => self.timing.pace,
+                    _ if (value.roll, value.idleness) != (roll, idleness) => self.timing.pace,
                     [] => self.timing.renewal,
                     [..] => self.timing.patience,
                 };
@@ -224,16 +234,11 @@ impl Own {
     }
 
     /// Returns the next write, if one is due.
-    pub(super) fn write(
-        &mut self,
-        now: Instant,
-        id: WriteId,
-        state: State,
-        roll: Revision,
-    ) -> Option<Write> {
-        if self.due(state, roll) > now {
+    pub(super) fn write(&mut self, now: Instant, id: WriteId, says: Says) -> Option<Write> {
+        if self.due(says) > now {
             return None;
         }
+        let Says { state, roll, idleness } = says;
         let settled = self.settling.at(now);
         let counter = self.attempts.last().map_or(0, |last| last.value.counter);
         let counter = counter.max(self.value().map_or(0, |value| value.counter)) + 1;
@@ -244,7 +249,8 @@ impl Own {
             _ => number,
         };
         let incarnation = self.incarnation;
-        let value = NodeValue { incarnation, number, lineage, state, counter, roll, settled };
+        let value =
+            NodeValue { incarnation, number, lineage, state, counter, roll, settled, idleness };
         if self.attempts.len() == ATTEMPTS_MAX {
             self.attempts.remove(0);
         }

@@ -19,7 +19,7 @@ use super::progress::Progress;
 use super::settings::Timing;
 #[cfg(test)]
 use super::tests::sabotage::{self, Sabotage};
-use super::value::{NodeValue, Session, State};
+use super::value::{Idleness, NodeValue, Session, State};
 use crate::cluster::queue::{Key, Name, Revision, Write, WriteFailure, WriteId};
 use crate::ground::time::Instant;
 use std::collections::BTreeMap;
@@ -140,6 +140,19 @@ impl Peers {
     pub(super) fn has_adopted(&self, session: &Session, roll: Revision) -> bool {
         let value = self.all.get(&session.name).and_then(|peer| peer.value);
         value.is_some_and(|value| value.number == session.number && value.roll >= roll)
+    }
+
+    /// Returns what an active session says of its idleness.
+    pub(super) fn idleness(&self, session: &Session) -> Option<Idleness> {
+        let value = self.all.get(&session.name).and_then(|peer| peer.value)?;
+        let is_active = value.number == session.number && value.state == State::Active;
+        is_active.then_some(value.idleness)
+    }
+
+    /// Returns whether a node has found that the crawl is over, by this agreement.
+    pub(super) fn has_ended(&self, agreement: u64) -> bool {
+        let mut said = self.all.values().filter_map(|peer| peer.value.map(|value| value.idleness));
+        said.any(|says| says.is_over && says.confirmed == agreement)
     }
 
     /// Returns whether a node of this name is about to join.

@@ -64,6 +64,20 @@ pub(super) struct NodeValue {
     pub(super) roll: Revision,
     /// Every taking of a partition up to this revision is at least the settling time ago.
     pub(super) settled: Revision,
+    /// What the node says of its part in the end of the crawl.
+    pub(super) idleness: Idleness,
+}
+
+/// What a node says of its part in the end of the crawl.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Idleness {
+    /// The number of the period in which the node has nothing to do, counted from 1 in each
+    /// process; 0 while it has.
+    pub(super) period: u64,
+    /// The agreement that the node has confirmed; 0 if there is none.
+    pub(super) confirmed: u64,
+    /// Whether all others had confirmed the same.
+    pub(super) is_over: bool,
 }
 
 /// The value of a partition's entry.
@@ -147,13 +161,16 @@ impl CrawlValue {
 
 impl NodeValue {
     pub(super) fn encode(&self) -> Box<[u8]> {
-        let Self { incarnation, number, lineage, state, counter, roll, settled } = *self;
+        let Self { incarnation, number, lineage, state, counter, roll, settled, idleness } = *self;
+        let Idleness { period, confirmed, is_over } = idleness;
         let mut out = vec![VERSION];
         out.put_u64(incarnation);
         out.put_u8(state as u8);
-        [number, lineage, counter, roll.0, settled.0]
+        [number, lineage, counter, roll.0, settled.0, period]
             .into_iter()
             .for_each(|value| out.put_varint(value));
+        out.put_u64(confirmed);
+        out.put_bool(is_over);
         out.into()
     }
 
@@ -173,7 +190,9 @@ impl NodeValue {
                 return Err(Short);
             }
             let [roll, settled] = [take.varint()?, take.varint()?].map(Revision);
-            Ok(Self { incarnation, number, lineage, state, counter, roll, settled })
+            let (period, confirmed, is_over) = (take.varint()?, take.u64()?, take.bool()?);
+            let idleness = Idleness { period, confirmed, is_over };
+            Ok(Self { incarnation, number, lineage, state, counter, roll, settled, idleness })
         })
     }
 }

@@ -116,9 +116,7 @@ impl Engine {
         let now = self.turn.at();
         let Some(cluster) = &mut self.cluster else { return };
         let cause = serde_json::to_string(&outcome).expect("a plain value");
-        if cause.len() > CAUSE_BYTES_MAX {
-            return;
-        }
+        assert!(cause.len() <= CAUSE_BYTES_MAX, "{cause} is no outcome");
         let origin = self.backlog.origin(id);
         let partition = cluster.partition_of(origin.host());
         cluster.records.clear();

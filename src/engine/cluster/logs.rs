@@ -60,8 +60,10 @@ struct Log {
     messages: VecDeque<Delivery>,
     /// The offset of the next record in the first of them; 0 at its beginning.
     offset: usize,
-    /// Whether a portion is asked for.
-    is_asked: bool,
+    /// When a portion was asked for that hasn't come.
+    asked: Option<Instant>,
+    /// When the last portion was asked for that had nothing in it.
+    ended: Instant,
     /// When the next portion may be asked for; if one is asked for, when that is asked for again.
     not_before: Instant,
     /// The number of times that what was known of it has become void.
@@ -109,6 +111,10 @@ pub(super) struct Logs {
     /// The partitions with messages that aren't used up, in the order in which they came.
     ready: VecDeque<Partition>,
     is_connected: bool,
+    /// The last check of the ends of all logs: its number, and when it began.
+    check: (u64, Instant),
+    /// How often a partition has come or gone.
+    changes: u64,
     portion_bytes: usize,
     /// How long the queue is asked to wait for messages.
     wait: Duration,
@@ -126,8 +132,18 @@ impl Logs {
     pub(super) fn new(portion_bytes: usize, wait: Duration) -> Self {
         let logs = (0..PARTITIONS).map(|_| Log::default()).collect();
         let (waits, leaving, ready) = (BTreeSet::new(), BTreeSet::new(), VecDeque::new());
-        let (release_at, is_connected) = (Instant::ZERO, false);
-        Self { logs, waits, leaving, release_at, ready, is_connected, portion_bytes, wait }
+        Self {
+            logs,
+            waits,
+            leaving,
+            release_at: Instant::ZERO,
+            ready,
+            is_connected: false,
+            check: (0, Instant::ZERO),
+            changes: 0,
+            portion_bytes,
+            wait,
+        }
     }
 
     fn log(&mut self, partition: Partition) -> &mut Log {
@@ -158,6 +174,7 @@ impl Logs {
     /// be forgotten before [`Self::begin`].
     pub(super) fn take(&mut self, partition: Partition, since: Revision) -> bool {
         self.leaving.remove(&partition);
+        self.changes += 1;
         let log = self.log(partition);
         let is_known = log.since == Some(since);
         log.phase = if is_known { Phase::Owned } else { Phase::Void };
@@ -199,11 +216,12 @@ impl Logs {
     /// Begins a phase in which the log isn't read. What was read and not used up is forgotten; the
     /// position stays.
     fn stop_reading(&mut self, partition: Partition, phase: Phase) {
+        self.changes += 1;
         let log = self.log(partition);
         // What is known in part is worth nothing.
         log.since = log.since.filter(|_| log.phase.is_whole());
         log.phase = phase;
-        (log.is_asked, log.offset) = (false, 0);
+        (log.asked, log.offset) = (None, 0);
         log.messages.clear();
         self.ready.retain(|ready| *ready != partition);
         self.wait_until(partition, Instant::ZERO);
@@ -293,7 +311,7 @@ impl Logs {
     pub(super) fn disconnected(&mut self) {
         self.is_connected = false;
         for partition in Partition::all() {
-            if std::mem::take(&mut self.log(partition).is_asked) {
+            if self.log(partition).asked.take().is_some() {
                 self.wait_until(partition, Instant::ZERO);
             }
         }
@@ -303,17 +321,20 @@ impl Logs {
     pub(super) fn read(&mut self, reading: &Reading, found: Option<Vec<Delivery>>, now: Instant) {
         let partition = reading.partition;
         let log = self.log(partition);
-        if !log.is_asked || log.position != reading.after || !log.phase.is_reading() {
+        if log.position != reading.after || !log.phase.is_reading() {
             return;
         }
-        log.is_asked = false;
+        let Some(asked) = log.asked.take() else { return };
         match found {
             Some(messages) if !messages.is_empty() => {
                 log.messages = messages.into();
                 self.ready.push_back(partition);
                 self.wait_until(partition, Instant::ZERO);
             }
-            Some(_) => self.reach_end(partition),
+            Some(_) => {
+                log.ended = asked;
+                self.reach_end(partition);
+            }
             None => self.wait_until(partition, now + RETRY),
         }
     }
@@ -337,10 +358,12 @@ impl Logs {
         let (bytes_max, wait) = (self.portion_bytes, self.wait);
         let due = self.waits.first().filter(|(at, _)| *at <= now && self.is_connected);
         let partition = due?.1;
+        let (_, check) = self.check;
         let log = self.log(partition);
-        log.is_asked = true;
+        log.asked = Some(now);
         // Before a partition is owned, its end is looked for, not what comes next.
-        let wait = if log.phase == Phase::Owned { wait } else { Duration::ZERO };
+        let is_waiting = log.phase == Phase::Owned && log.ended >= check;
+        let wait = if is_waiting { wait } else { Duration::ZERO };
         let after = log.position;
         self.wait_until(partition, now + wait + ANSWER_MAX);
         Some(Reading { partition, after, bytes_max, wait, purpose: Purpose::Crawl })
@@ -349,6 +372,31 @@ impl Logs {
     /// Returns when the next portion may be asked for.
     pub(super) fn due(&self) -> Option<Instant> {
         self.waits.first().map(|(at, _)| *at).filter(|_| self.is_connected)
+    }
+
+    /// Begins the check of this number, unless it is the present one: asks each log that is read
+    /// at once whether there is more in it. Returns whether none had more.
+    pub(super) fn are_ends_checked(&mut self, check: u64, now: Instant) -> bool {
+        if self.check.0 != check {
+            self.check = (check, now);
+            Partition::all().for_each(|partition| self.wait_until(partition, now));
+        }
+        let (_, since) = self.check;
+        let is_checked = |log: &Log| !log.phase.is_reading() || log.ended >= since;
+        self.logs.iter().all(is_checked)
+    }
+
+    /// Returns whether all that was read is used up, and no partition is on its way to this node or
+    /// to another.
+    pub(super) fn are_read(&self) -> bool {
+        let is_still =
+            |log: &Log| matches!(log.phase, Phase::Foreign | Phase::Lapsed | Phase::Owned);
+        self.ready.is_empty() && self.logs.iter().all(is_still)
+    }
+
+    /// Returns how often a partition has come or gone.
+    pub(super) fn changes(&self) -> u64 {
+        self.changes
     }
 
     /// Returns whether there are messages to be used up.

@@ -9,6 +9,7 @@
 //! lasts. Each link in scope is offered to the own seen test or is in the outbox; one that the seen
 //! test doesn't know at once is in both.
 
+mod ending;
 mod inherited;
 mod logs;
 mod mark;
@@ -341,6 +342,13 @@ impl Engine {
     /// Returns whether a URL is of a partition that isn't this node's.
     pub(super) fn is_foreign(&self, url: UrlRef<'_>) -> bool {
         let of = |cluster: &Cluster| cluster.logs.phase(cluster.partition_of(url.host()));
+        self.cluster.as_deref().is_some_and(|cluster| of(cluster) != Phase::Owned)
+    }
+
+    /// Returns whether the partition of a server isn't this node's.
+    pub(super) fn is_foreign_server(&self, id: ServerId) -> bool {
+        let host = self.backlog.origin(id).host();
+        let of = |cluster: &Cluster| cluster.logs.phase(cluster.partition_of(host));
         self.cluster.as_deref().is_some_and(|cluster| of(cluster) != Phase::Owned)
     }
 

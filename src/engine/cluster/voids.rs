@@ -39,6 +39,11 @@ pub(super) struct Voids {
 }
 
 impl Voids {
+    /// Returns whether anything is being forgotten.
+    pub(super) fn is_any(&self) -> bool {
+        !self.partitions.is_empty()
+    }
+
     /// Adds a partition. `ticket` is that of what was offered to the seen test until now.
     pub(super) fn add(&mut self, partition: Partition, ticket: u64) {
         self.partitions.insert(partition);

@@ -64,10 +64,12 @@ pub enum Wait {
     Operator,
     /// The server was given up, and its URLs are being logged.
     GivenUp,
+    /// Its partition: another node has it, or this one may not visit it yet.
+    OtherNode,
 }
 
 /// The number of classes.
-const WAITS: usize = 13;
+const WAITS: usize = 14;
 
 impl Wait {
     /// All classes, in order of declaration.
@@ -85,6 +87,7 @@ impl Wait {
         Self::RobotsOfOther,
         Self::Operator,
         Self::GivenUp,
+        Self::OtherNode,
     ];
 
     /// Says for people what the servers of the class wait for, in at most 25 characters.
@@ -103,6 +106,7 @@ impl Wait {
             Self::RobotsOfOther => "robots.txt of a redirect",
             Self::Operator => "the operator",
             Self::GivenUp => "nothing: given up",
+            Self::OtherNode => "another node",
         }
     }
 }
@@ -153,6 +157,10 @@ pub(in crate::engine) struct Tally {
     /// The servers with the most URLs, the largest first.
     pub(in crate::engine) largest: Vec<Waiter>,
     pub(in crate::engine) longest: Option<Longest>,
+    /// The number of URLs at servers of partitions that aren't this node's.
+    pub(in crate::engine) elsewhere: u64,
+    /// What the crawl had done when the pass began: see `Engine::stamp`.
+    pub(in crate::engine) stamp: Option<u64>,
 }
 
 /// Counts of a run at one moment, to compute rates.
@@ -216,7 +224,7 @@ impl Tally {
         let class = &mut self.classes[waiter.wait as usize];
         class.servers += 1;
         class.urls += waiter.urls;
-        if waiter.wait == Wait::GivenUp {
+        if matches!(waiter.wait, Wait::GivenUp | Wait::OtherNode) {
             return;
         }
         if self.largest.len() < LARGEST || self.largest.last().is_some_and(|last| *last < waiter) {
@@ -268,12 +276,12 @@ impl Engine {
     }
 
     fn begin_pass(&mut self) {
-        let sample = self.sample();
+        let (sample, stamp) = (self.sample(), self.stamp());
         let census = self.visits.census_mut();
         if sample.at.since(census.samples[1].at) >= RATE_TIME {
             census.samples = [census.samples[1], sample];
         }
-        census.counting = Some(Tally::default());
+        census.counting = Some(Tally { stamp, ..Tally::default() });
         census.next = 0;
         census.pass_began = sample.at;
     }
@@ -294,9 +302,12 @@ impl Engine {
         if urls == 0 && state != ServerState::Busy {
             return;
         }
+        if self.is_foreign_server(id) {
+            tally.elsewhere += urls;
+        }
         let (wait, due) = self.wait_of(id, state);
         tally.add(Waiter { urls, id: Reverse(id), wait, due });
-        if matches!(wait, Wait::Operator | Wait::GivenUp) || urls == 0 {
+        if matches!(wait, Wait::Operator | Wait::GivenUp | Wait::OtherNode) || urls == 0 {
             return;
         }
         let time = self.backlog.time_of(id, u32::try_from(urls).unwrap_or(u32::MAX));
@@ -321,6 +332,9 @@ impl Engine {
                 (Wait::Names, None)
             }
             ServerState::Busy | ServerState::Idle => (Wait::Visited, None),
+            ServerState::Ready | ServerState::Snoozed if self.is_elsewhere(id).is_some() => {
+                (Wait::OtherNode, None)
+            }
             ServerState::Reading => (Wait::Disk, None),
             ServerState::Ready | ServerState::Snoozed if self.is_held_back(id) => {
                 (Wait::Operator, None)

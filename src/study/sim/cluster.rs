@@ -15,7 +15,7 @@ pub mod judge;
 use super::queue::{self, Queue};
 use super::{Jump, Observation, Ran, World};
 use crate::engine::Engine;
-use crate::engine::contract::Job;
+use crate::engine::contract::{Job, StopReason};
 use crate::ground::time::{Instant, Now};
 use std::cell::RefCell;
 use std::fmt;
@@ -41,6 +41,8 @@ pub struct Node {
     pub world: World,
     /// The crawl of the process that runs now.
     pub engine: Option<Engine>,
+    /// Why the crawl of its last process ended; `None` while it runs, or if it was killed.
+    pub ended: Option<StopReason>,
     /// What was observed in the world and not yet handed on.
     seen: Rc<RefCell<Vec<(Instant, Observation)>>>,
 }
@@ -70,7 +72,7 @@ impl Cluster {
     pub fn of_worlds(worlds: Vec<World>, settings: queue::Settings) -> Self {
         let slice = settings.delay_min;
         let queue = Queue::new(settings, worlds.len());
-        let node = |world| Node { world, engine: None, seen: Rc::default() };
+        let node = |world| Node { world, engine: None, ended: None, seen: Rc::default() };
         let nodes = worlds.into_iter().map(node).collect();
         Self { nodes, queue, slice, now: Instant::ZERO, observer: None }
     }
@@ -120,7 +122,7 @@ impl Cluster {
         assert!(node.engine.is_none(), "node {number} has a process");
         let pause = self.now.since(node.world.at());
         let now = node.world.restart(pause, Jump::None);
-        node.engine = Some(open(now)?);
+        (node.engine, node.ended) = (Some(open(now)?), None);
         self.queue.begin(number, self.now);
         Ok(())
     }
@@ -175,7 +177,9 @@ impl Cluster {
             self.queue.ask(number, at, request);
         }
         if ran != Ran::AsFar {
+            let ended = engine.stop_reason();
             self.kill(number);
+            self.nodes[number].ended = ended;
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! The bytes of entries.
 
 use super::super::settings::Settings;
-use super::super::value::{CrawlValue, NodeValue, PartitionValue, Session, State};
+use super::super::value::{CrawlValue, Idleness, NodeValue, PartitionValue, Session, State};
 use crate::cluster::Partition;
 use crate::cluster::member::{Change, Member};
 use crate::cluster::queue::{Entry, Key, Name, Revision, WriteFailure};
@@ -35,6 +35,7 @@ fn node(state: State) -> NodeValue {
         counter: 1 << 40,
         roll: Revision(17),
         settled: Revision(0),
+        idleness: Idleness { period: 5, confirmed: u64::MAX - 2, is_over: true },
     }
 }
 

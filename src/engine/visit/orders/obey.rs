@@ -79,7 +79,11 @@ impl Engine {
     /// Ends a visit to a server that isn't this node's to crawl now. What waits in its queue for a
     /// chain or for the robots.txt of another server can't wait until it is.
     fn leave_to_others(&mut self, id: ServerId, until: Instant) {
+        let floor = self.share_floor();
         while self.backlog.peek(id).is_some_and(|item| item.purpose != Purpose::Page) {
+            if self.turn.left(Work::Rules) <= floor {
+                return self.begin_later(id);
+            }
             self.turn.charge(Work::Rules, SERVER_UNITS);
             self.abandon_head(id);
         }

@@ -12,7 +12,7 @@
 //! | `addresses` | all nodes' visits to an address are not too many at once, nor in any time |
 //! | `once` | what was answered wholly is asked for again only if whoever asks could not know it |
 //! | `complete` | in the end everything that can be reached has been answered by some node |
-//! | `owners` | in the end each partition belongs to the node that it should belong to |
+//! | `owners` | in the end each partition belongs to the node that should have it, if any runs |
 //! | `memory` | batches to be published, and messages that were read, take no more than allowed |
 //! | `turn` | no turn does more work than its budgets, plus the steps already begun |
 //!
@@ -30,8 +30,8 @@ mod addresses;
 mod pages;
 
 use super::Cluster;
-use crate::engine::contract::ConnId;
 use crate::engine::contract::queue::{Key, Partition};
+use crate::engine::contract::{ConnId, StopReason};
 use crate::ground::map::Map;
 use crate::ground::time::Instant;
 use crate::study::sim::Observation;
@@ -173,6 +173,8 @@ struct Node {
     /// When it went on after it was stopped amidst a turn, and the servers whose requests had been
     /// decided on before and were sent then.
     late: (Instant, BTreeSet<u32>),
+    /// Whether its last process has said that the crawl is over.
+    has_ended: bool,
 }
 
 /// The most violations reported for one run.
@@ -317,6 +319,20 @@ impl Judge {
             (held.revision, held.owner) = (revision.0, owner);
         }
         self.judge_again(cluster);
+        self.judge_ends(cluster);
+    }
+
+    /// Checks that a crawl which says that it is over is.
+    fn judge_ends(&mut self, cluster: &Cluster) {
+        for (number, node) in cluster.nodes().iter().enumerate() {
+            let has_ended = node.ended == Some(StopReason::Finished);
+            let is_news = has_ended && !self.nodes[number].has_ended;
+            self.nodes[number].has_ended = has_ended;
+            if let Some(how) = self.missing().filter(|_| is_news) {
+                let how = format!("node {number} says that the crawl is over, but {how}");
+                self.report("end", cluster.now(), how);
+            }
+        }
     }
 
     /// Checks the memory and the turns of all engines.
@@ -468,6 +484,9 @@ impl Judge {
         let nodes = cluster.nodes().iter().enumerate();
         let live: Vec<usize> =
             nodes.filter(|(_, node)| node.engine.is_some()).map(|(number, _)| number).collect();
+        if live.is_empty() {
+            return None;
+        }
         let mut wrong = Partition::all().filter_map(|partition| {
             let entry = cluster.queue().entry(&Key::Partition(partition));
             let owner = entry.and_then(|(_, value)| self.words.owner_in(value));
