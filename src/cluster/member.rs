@@ -51,7 +51,7 @@ mod value;
 
 pub use change::Change;
 pub use settings::{Difference, Settings};
-pub use value::{Owner, owner_in};
+pub use value::{Owner, crawl_in, owner_in, value_of_crawl};
 
 use super::queue::{Entry, Key, Name, Revision, Write, WriteFailure, WriteId};
 use super::{Partition, Partitioner};

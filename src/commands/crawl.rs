@@ -12,7 +12,7 @@ use super::missing::Missing;
 use super::progress::Progress;
 use super::reload::FileReloader;
 use super::summary::Summary;
-use super::{ConfFile, Exit, Failure, admin, inputs, named, settings, sites, study};
+use super::{ConfFile, Exit, Failure, admin, cluster, inputs, named, settings, sites, study};
 use crate::conf::Conf;
 use crate::engine::contract::StopReason;
 use crate::engine::{Earlier, Engine};
@@ -52,6 +52,8 @@ pub fn run(asked: &Asked) -> Result<Exit, Failure> {
     }
     inputs::check_descriptors(&conf)?;
     let key = earlier.as_ref().map_or_else(signal::entropy, Earlier::key);
+    let joined = cluster::join(&conf, key, earlier.is_some())?;
+    let key = joined.as_ref().map_or(key, cluster::Joined::key);
     let table = inputs::qualities(&conf, key)?;
     let (effective, read) = (conf.render(), conf.clone());
     let lab = study::lab_of(&mut conf, &file, &directory)?;
@@ -64,7 +66,11 @@ pub fn run(asked: &Asked) -> Result<Exit, Failure> {
     let progress = Progress::new(&conf);
     let (admin, board) = admin::admin(&conf).unzip();
     let period = progress.period().min(admin::period(board.as_ref()));
-    let world = os::World::new(&settings::world(&conf, period));
+    let mut world = settings::world(&conf, period);
+    if let Some(joined) = joined {
+        joined.apply(&mut settings, &mut world);
+    }
+    let world = os::World::new(&world);
     let mut world = world.map_err(cannot_begin)?;
     listen(&mut world, &lock, FileReloader::new(file, read, conf.clone(), key), admin)?;
     let before = began.elapsed();

@@ -10,6 +10,11 @@ mod admin;
 pub mod audit;
 mod cells;
 pub mod check;
+#[cfg(feature = "cluster")]
+mod cluster;
+#[cfg(not(feature = "cluster"))]
+#[path = "alone.rs"]
+mod cluster;
 pub mod crawl;
 mod crawl_log;
 #[cfg(feature = "control")]

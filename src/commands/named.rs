@@ -26,6 +26,11 @@ fn paths(conf: &mut Conf) -> impl Iterator<Item = (&'static str, Use, &mut PathB
         ("tls.roots_file", Use::Reads, conf.tls.roots_file.as_mut()),
         ("quality.file", Use::Reads, conf.quality.file.as_mut()),
         ("admin.textfile", Use::Writes, conf.admin.textfile.as_mut()),
+        ("cluster.credentials_file", Use::Reads, conf.cluster.credentials_file.as_mut()),
+        ("cluster.password_file", Use::Reads, conf.cluster.password_file.as_mut()),
+        ("cluster.roots_file", Use::Reads, conf.cluster.roots_file.as_mut()),
+        ("cluster.certificate_file", Use::Reads, conf.cluster.certificate_file.as_mut()),
+        ("cluster.key_file", Use::Reads, conf.cluster.key_file.as_mut()),
         ("lab.directory", Use::Writes, conf.lab.as_mut().map(|lab| &mut lab.directory)),
     ];
     all.into_iter().filter_map(|(key, how, path)| Some((key, how, path?)))
@@ -84,6 +89,12 @@ mod tests {
         conf.tls.roots_file = Some(file("roots"));
         conf.quality.file = Some(file("quality"));
         conf.admin.textfile = Some(file("metrics"));
+        let cluster = &mut conf.cluster;
+        cluster.credentials_file = Some(file("credentials"));
+        cluster.password_file = Some(file("password"));
+        cluster.roots_file = Some(file("authorities"));
+        cluster.certificate_file = Some(file("certificate"));
+        cluster.key_file = Some(file("key"));
         conf.lab.as_mut().expect("a lab").directory = file("lab");
         let named = conf.keys().into_iter().filter(|key| key.value.contains("\"missing/"));
         let named: Vec<String> = named.map(|key| format!("{}.{}", key.section, key.name)).collect();

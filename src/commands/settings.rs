@@ -104,6 +104,8 @@ pub fn world(conf: &Conf, period: std::time::Duration) -> os::Settings {
             command: conf.quality.command.clone(),
             timeout: conf.quality.command_timeout,
         }),
+        #[cfg(feature = "cluster")]
+        queue: None,
         has_store_thread: conf.store.threads > 0,
         read_bytes_per_turn: conf.connections.read_bytes_per_turn,
         period,

@@ -41,6 +41,7 @@ pub(super) fn clashes(conf: &Conf, given: &Given<'_>) -> Vec<Clash> {
     times(conf, &mut clash);
     sizes(conf, &mut clash);
     admin(conf, &mut clash);
+    cluster(conf, &mut clash);
     clashes
 }
 
@@ -182,6 +183,57 @@ fn admin(conf: &Conf, clash: &mut Reporter<'_>) {
         admin.listen.is_none() && !admin.hosts.is_empty(),
         &["admin.hosts", "admin.listen"],
         "has no effect without a listener; write listen = \"127.0.0.1:9600\", or remove this key",
+    );
+}
+
+/// Checks that a node of a cluster has what it needs, and that the nodes can share addresses.
+fn cluster(conf: &Conf, clash: &mut Reporter<'_>) {
+    let cluster = &conf.cluster;
+    let is_node = cluster.name.is_some();
+    clash(
+        is_node && cluster.node.is_none(),
+        &["cluster.node", "cluster.name"],
+        "missing: each machine needs a name of its own; write node = \"a\" here, \"b\" on the next",
+    );
+    clash(
+        !is_node && cluster.node.is_some(),
+        &["cluster.node", "cluster.name"],
+        "has no effect without the name of a shared crawl; write name = \"...\", or remove this key",
+    );
+    clash(
+        is_node && cluster.servers.is_empty(),
+        &["cluster.servers"],
+        "missing: nodes meet at a server; write servers = [\"nats://host:4222\"]",
+    );
+    let pairs: [(_, _, &'static [&'static str]); 2] = [
+        (
+            cluster.user.is_some(),
+            cluster.password_file.is_some(),
+            &["cluster.user", "cluster.password_file"],
+        ),
+        (
+            cluster.certificate_file.is_some(),
+            cluster.key_file.is_some(),
+            &["cluster.certificate_file", "cluster.key_file"],
+        ),
+    ];
+    for (one, other, keys) in pairs {
+        clash(one != other, keys, "needs both keys, or neither");
+    }
+    let cap = conf.politeness.address_visits_max;
+    clash(
+        is_node && cap > 0 && cluster.nodes_max > cap,
+        &["cluster.nodes_max", "politeness.address_visits_max"],
+        &format!(
+            "{} nodes can't share {cap} visits to an address: raise address_visits_max, or lower \
+             nodes_max",
+            cluster.nodes_max
+        ),
+    );
+    clash(
+        is_node && !conf.state.keep,
+        &["state.keep", "cluster.name"],
+        "a node that keeps no state can't say what it has fetched; write keep = true",
     );
 }
 

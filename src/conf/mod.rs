@@ -30,10 +30,10 @@ pub use compare::{Change, Value, Variant};
 pub use hostile::Hostile;
 pub use mistake::{Mistake, Mistakes, Place};
 pub use sections::{
-    Admin, Allowance, Burst, Compare, Connections, DiskFull, DiskSpace, Events, Fetch, HostsFile,
-    Identity, Job, Lab, Limits, Links, Memory, Names, Over, Pipeline, Policy, Politeness, Preset,
-    Profile, Qualities, Report, Retries, Schedule, Scheme, Scope, Sim, Site, SiteKeys, Source,
-    State, Store, Tls, UrlKey, Web, Worth,
+    Admin, Allowance, Burst, Cluster, Compare, Connections, DiskFull, DiskSpace, Events, Fetch,
+    HostsFile, Identity, Job, Lab, Limits, Links, Memory, Names, Over, Pipeline, Policy,
+    Politeness, Preset, Profile, Qualities, Report, Retries, Schedule, Scheme, Scope, Sim, Site,
+    SiteKeys, Source, State, Store, Tls, UrlKey, Web, Worth,
 };
 pub use setting::Setting;
 pub use site::{HIDDEN, SiteTable};
@@ -92,6 +92,8 @@ pub struct Conf {
     pub report: Report,
     /// The section `[admin]`: where programs and browsers read the state of the crawl.
     pub admin: Admin,
+    /// The section `[cluster]`: several machines that share the crawl.
+    pub cluster: Cluster,
     /// The tables `[[site]]`: settings for some of the URLs.
     pub sites: Vec<SiteTable>,
     /// The section `[lab]`; `None` if the real web is crawled.

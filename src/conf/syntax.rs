@@ -220,6 +220,33 @@ pub(super) fn listener(text: &str) -> Result<SocketAddr, String> {
     })
 }
 
+/// Checks the name of a shared crawl or of a node of one.
+pub(super) fn node(text: &str) -> Result<(), String> {
+    let fits = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-');
+    if !(1..=32).contains(&text.len()) || !text.bytes().all(fits) {
+        return Err(format!("{text:?} is no name here; write 1 to 32 of a-z, 0-9 and '-'"));
+    }
+    Ok(())
+}
+
+/// Checks the URL of a NATS server. A password doesn't belong into it: the configuration is copied
+/// into the job.
+pub(super) fn queue(text: &str) -> Result<(), String> {
+    let rest = text.strip_prefix("nats://").or_else(|| text.strip_prefix("tls://"));
+    match rest {
+        Some(rest) if rest.contains('@') => Err(format!(
+            "{text:?} has a password or token in it, which would be copied into the job; use \
+             cluster.user and password_file, or credentials_file"
+        )),
+        Some(rest) if !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_graphic()) => {
+            Ok(())
+        }
+        _ => Err(format!(
+            "{text:?} is not the URL of a NATS server; write it like \"nats://127.0.0.1:4222\""
+        )),
+    }
+}
+
 /// Checks one segment of a URL's path: the text between two slashes.
 pub(super) fn segment(text: &str) -> Result<(), String> {
     let fits = |byte: u8| byte.is_ascii_graphic() && !b"/?#\"".contains(&byte);

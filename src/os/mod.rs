@@ -19,6 +19,8 @@ pub mod dns;
 pub mod input;
 mod load;
 pub mod net;
+#[cfg(feature = "cluster")]
+pub mod queue;
 pub mod scorer;
 pub mod signal;
 pub mod tls;
@@ -53,6 +55,9 @@ pub struct Settings {
     pub tls: tls::Settings,
     /// The program that scores pages; `None` if pages are not scored.
     pub scorer: Option<scorer::Settings>,
+    /// The queue that nodes of a crawl share; `None` if the crawl is one machine's.
+    #[cfg(feature = "cluster")]
+    pub queue: Option<queue::Settings>,
     /// Whether the jobs that write to the archive have a side thread of their own.
     pub has_store_thread: bool,
     /// The number of bytes read from one socket in one turn, so that a fast server can't starve
@@ -69,6 +74,8 @@ impl Default for Settings {
             names: dns::Settings::default(),
             tls: tls::Settings::default(),
             scorer: None,
+            #[cfg(feature = "cluster")]
+            queue: None,
             has_store_thread: false,
             read_bytes_per_turn: 256 << 10,
             period: Duration::from_secs(1),
@@ -129,6 +136,9 @@ struct Side {
     writer: Option<work::Worker>,
     /// The program that scores pages; `None` if pages are not scored.
     scorer: Option<scorer::Scorer>,
+    /// The queue that nodes of a crawl share; `None` if the crawl is one machine's.
+    #[cfg(feature = "cluster")]
+    queue: Option<queue::Queue>,
 }
 
 impl Side {
@@ -141,7 +151,14 @@ impl Side {
         let writer = settings.has_store_thread.then(|| begin("sted-store")).transpose()?;
         let start = |settings| scorer::Scorer::start(settings, Arc::clone(waker));
         let scorer = settings.scorer.as_ref().map(start).transpose().map_err(Error::Scorer)?;
-        Ok(Self { worker, writer, scorer })
+        Ok(Self {
+            worker,
+            writer,
+            scorer,
+            #[cfg(feature = "cluster")]
+            queue: queue::Queue::of(settings.queue.as_ref(), waker)
+                .map_err(|error| Error::System("the side thread", error))?,
+        })
     }
 
     /// Passes the results of side threads to the engine.
@@ -151,6 +168,10 @@ impl Side {
         }
         if let Some(scorer) = &mut self.scorer {
             scorer.drain(|answer| engine.scored(now, answer));
+        }
+        #[cfg(feature = "cluster")]
+        if let Some(queue) = &mut self.queue {
+            queue.drain(|event| engine.queue_event(now, event));
         }
     }
 
@@ -166,9 +187,20 @@ impl Side {
         scorer.expect("the engine has pages scored only with a program").score(page);
     }
 
+    #[cfg(feature = "cluster")]
+    fn ask(&self, request: crate::engine::contract::queue::Request) {
+        let queue = self.queue.as_ref();
+        queue.expect("the engine is a node only with a queue").ask(request);
+    }
+
     fn cpu_ns(&self) -> u64 {
         let writer = self.writer.as_ref().map_or(0, work::Worker::cpu_ns);
-        self.worker.cpu_ns() + writer + self.scorer.as_ref().map_or(0, scorer::Scorer::cpu_ns)
+        let scorer = self.scorer.as_ref().map_or(0, scorer::Scorer::cpu_ns);
+        #[cfg(feature = "cluster")]
+        let queue = self.queue.as_ref().map_or(0, queue::Queue::cpu_ns);
+        #[cfg(not(feature = "cluster"))]
+        let queue = 0;
+        self.worker.cpu_ns() + writer + scorer + queue
     }
 }
 
@@ -349,6 +381,10 @@ impl World {
         if self.control.as_ref().is_some_and(control::Control::has_requests) {
             return Duration::ZERO;
         }
+        #[cfg(feature = "cluster")]
+        if self.side.queue.as_ref().is_some_and(queue::Queue::has_events) {
+            return Duration::ZERO;
+        }
         if self.net.forbids_sleep() && !engine.waits_for_archive() {
             return Duration::ZERO;
         }
@@ -439,7 +475,7 @@ impl World {
             Action::Work(job) => self.side.start_job(job),
             Action::Score(page) => self.side.score(page),
             #[cfg(feature = "cluster")]
-            Action::Queue(_) => unreachable!("no real crawl has a queue yet"),
+            Action::Queue(request) => self.side.ask(*request),
         }
     }
 }

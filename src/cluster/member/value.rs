@@ -123,6 +123,18 @@ pub fn owner_in(value: &[u8]) -> Option<Owner> {
     }
 }
 
+/// Returns the value of the crawl's entry before any node has joined.
+pub fn value_of_crawl(settings: &Settings) -> Box<[u8]> {
+    CrawlValue { settings: settings.clone(), roll: Vec::new() }.encode()
+}
+
+/// Returns the settings in the value of a crawl's entry, and the names of the nodes that it reckons
+/// with; `None` if it makes no sense.
+pub fn crawl_in(value: &[u8]) -> Option<(Settings, Vec<Name>)> {
+    let CrawlValue { settings, roll } = CrawlValue::decode(value).ok()?;
+    Some((settings, roll.into_iter().map(|session| session.name).collect()))
+}
+
 impl CrawlValue {
     pub(super) fn encode(&self) -> Box<[u8]> {
         let Settings { key, partitions, ttl, drift_ppm, settle, equal } = &self.settings;

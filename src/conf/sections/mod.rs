@@ -8,6 +8,7 @@
 
 mod admin;
 mod archive;
+mod cluster;
 mod fetch;
 mod order;
 mod site;
@@ -17,6 +18,7 @@ mod web;
 
 pub use admin::Admin;
 pub use archive::{DiskFull, DiskSpace, Memory, Report, State, Store};
+pub use cluster::Cluster;
 pub use fetch::{Connections, Fetch, HostsFile, Links, Names, Pipeline, Tls};
 pub use order::{Politeness, Qualities, Retries, Schedule};
 pub use site::SiteKeys;
@@ -121,6 +123,7 @@ pub(super) fn walk(conf: &mut Conf, walk: &mut Walk<'_>) {
     conf.disk.walk(walk);
     conf.report.walk(walk);
     conf.admin.walk(walk);
+    conf.cluster.walk(walk);
     let lab = walk.optional("lab", &mut conf.lab);
     let has_lab = lab.is_some();
     if let Some(lab) = lab {
