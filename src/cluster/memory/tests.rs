@@ -333,6 +333,20 @@ fn a_large_snapshot_is_merged_part_by_part() {
     assert!((690_000..720_000).contains(&bytes), "{bytes} bytes for 10^5 settled URLs");
 }
 
+/// What a merge keeps of facts counts for its limit, each of them once.
+#[test]
+fn facts_take_memory() {
+    let (mut records, mut payload) = (Records::new(), Vec::new());
+    (0..100).for_each(|number| records.fact("a.test", &format!("{number:02}.test")));
+    sender(1).put(&mut payload);
+    records.iter().for_each(|record| payload.extend_from_slice(record));
+    let mut merge = Merge::new(sender(1), Sequence(2));
+    for _ in 0..2 {
+        merge.message(&payload, &mut |_| ()).expect("whole");
+        assert_eq!(merge.bytes(), 100 * (80 + 6 + 7));
+    }
+}
+
 #[test]
 fn a_snapshot_is_due_by_length() {
     const MIB: u64 = 1 << 20;
