@@ -121,6 +121,7 @@ fn node(plan: &Plan, number: usize) -> node::Settings {
         },
         outbox: outbox::Settings::default(),
         sent_log2: plan.sent_log2,
+        facts_log2: plan.sent_log2,
         portion_bytes: 128 << 10,
         snapshot_bytes_min: 4 << 20,
         reading_wait: Duration::from_secs(30),

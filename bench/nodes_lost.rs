@@ -91,6 +91,7 @@ fn node(number: usize) -> node::Settings {
         },
         outbox: outbox::Settings::default(),
         sent_log2: 16,
+        facts_log2: 16,
         portion_bytes: 128 << 10,
         snapshot_bytes_min: 4 << 20,
         reading_wait: Duration::from_secs(30),

@@ -46,6 +46,26 @@ fn judge_all(seeds: &[u64]) {
     trials::each(seeds, |seed| run(&Plan::of(seed), None).map(|_| ()), text);
 }
 
+/// Crawls that count links between domains, whose facts go through the logs, keep the laws, too.
+#[test]
+fn no_law_is_broken_by_facts_of_domains() {
+    let counting = |seed| {
+        let mut plan = Plan::of(seed);
+        plan.crawl = plan.crawl.with(&[
+            "quality.source = \"inlinks\"",
+            "quality.site = \"domain\"",
+            "quality.sites_max = 1_000",
+        ]);
+        plan
+    };
+    let seeds: Vec<u64> = (1..=30).collect();
+    trials::each(
+        &seeds,
+        |seed| run(&counting(seed), None).map(|_| ()),
+        |seed| format!("seed {seed}, counting links between domains: {}", counting(seed).text()),
+    );
+}
+
 /// Two runs of a seed do the same.
 #[test]
 fn two_runs_of_a_seed_are_the_same() {

@@ -6,6 +6,7 @@ use super::admission::Discovery;
 use super::backlog::Item;
 use super::node::Settings;
 use super::outcome::Outcome;
+use super::turn::Turn;
 use crate::frontier::{ServerId, scheduler};
 use crate::ground::disk::{self, Disk};
 use crate::ground::frame::{self, Flaw, Mark};
@@ -30,7 +31,12 @@ impl Masks {
 }
 
 impl Cluster {
-    pub(super) fn new(own: &Settings, _: &scheduler::Settings, _crawl: u64) -> Self {
+    pub(super) fn new(
+        own: &Settings,
+        _: &scheduler::Settings,
+        _crawl: u64,
+        _counts_domains: bool,
+    ) -> Self {
         match *own {}
     }
 
@@ -55,6 +61,29 @@ impl Cluster {
         _via: &str,
         _now: Instant,
     ) {
+        match *self {}
+    }
+
+    pub(super) fn counts_domains(&self) -> bool {
+        match *self {}
+    }
+
+    pub(super) fn share_facts<'a>(
+        &mut self,
+        _page: UrlRef<'_>,
+        _start: usize,
+        _links: &mut dyn Iterator<Item = UrlRef<'a>>,
+        _: &mut Turn,
+    ) -> usize {
+        match *self {}
+    }
+
+    pub(super) fn share_redirect(
+        &mut self,
+        _page: UrlRef<'_>,
+        _target: UrlRef<'_>,
+        _now: Instant,
+    ) -> usize {
         match *self {}
     }
 

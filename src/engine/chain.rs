@@ -191,9 +191,7 @@ impl Engine {
         let Redirect { target, cookies } = redirect;
         let from = UrlRef::from_canonical(fetch.url.as_bytes()).expect("it was fetched");
         self.counts.links += 1;
-        if self.admission.rating().counts_links() {
-            self.admission.rating_mut().page(from, &mut std::iter::once(target.view()));
-        }
+        self.rate_redirect(from, target.view());
         let (key, hop_key) = (self.key_of(from), self.key_of(target.view()));
         let hop = Hop {
             url: target,
@@ -241,6 +239,17 @@ impl Engine {
                 self.place_hop(number);
             }
             Err(outcome) => self.end_before_request(&chain, outcome),
+        }
+    }
+
+    /// Counts a redirect as a link for the quality of its target; in a cluster as links between
+    /// domains are counted (see `cluster::facts`).
+    fn rate_redirect(&mut self, from: UrlRef<'_>, target: UrlRef<'_>) {
+        if let Some(cluster) = self.cluster.as_deref_mut().filter(|own| own.counts_domains()) {
+            let units = cluster.share_redirect(from, target, self.turn.at());
+            self.turn.charge(Work::Redirects, units);
+        } else if self.admission.rating().counts_links() {
+            self.admission.rating_mut().page(from, &mut std::iter::once(target));
         }
     }
 

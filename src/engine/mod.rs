@@ -200,9 +200,11 @@ impl Engine {
         let seeds = seeds.iter().map(|seed| &seed.url).chain(visits.orders().seeds());
         let mut admission = Admission::new(&settings, seeds, disk.as_mut())?;
         let crawl = settings.state.crawl.unwrap_or_default();
-        let own = settings.cluster.as_ref();
-        let cluster =
-            own.map(|own| Box::new(Cluster::new(own, &settings.frontier.scheduler, crawl)));
+        let cluster = settings.cluster.as_ref().map(|own| {
+            let counts_domains = admission.rating().counts_domains();
+            let pace = &settings.frontier.scheduler;
+            Box::new(Cluster::new(own, pace, crawl, counts_domains))
+        });
         admission.set_masks(cluster.as_deref().map(Cluster::masks));
         let ledger = Ledger::new(settings.turn_bytes_max, archive::units_max(&settings));
         Ok(Self {

@@ -21,6 +21,9 @@ pub struct Settings {
     pub outbox: outbox::Settings,
     /// The size of the cache of links that were sent, as a power of two.
     pub sent_log2: u32,
+    /// The size of the cache of pairs of domains that were sent, as a power of two. It is allocated
+    /// only if links between domains are counted.
+    pub facts_log2: u32,
     /// The most bytes of a log that are read at once.
     pub portion_bytes: usize,
     /// The length of the messages in a log that are worth a snapshot, in bytes.

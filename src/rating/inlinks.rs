@@ -4,6 +4,10 @@
 //! each of its URLs. Links within a site don't count. Every other link counts, also duplicates on a
 //! page. The mean quality is not one: the unit is a link, and qualities grow with the crawl.
 //!
+//! In a crawl that several nodes share, links between domains are counted by [`Inlinks::link_to`]
+//! instead, which is called about once for a pair of domains. If servers are sites, the links of
+//! the pages that this node fetches are counted, and no others.
+//!
 //! Laws: as long as no site is evicted, counts are exact; another link never lowers the quality of
 //! its target. An evicted site starts again at none: if there are more than
 //! [`sites_max`](super::Settings::sites_max) sites, a site must be linked to again before others of
@@ -49,13 +53,18 @@ impl Inlinks {
     ) {
         self.names.sort(page, links, &mut self.others);
         for site in self.others.drain(..) {
-            match self.counts.find_mut(site) {
-                Some(count) => *count = count.saturating_add(1),
-                None => {
-                    self.counts.enter(site, 1, |count| *count);
-                }
-            }
+            count(&mut self.counts, site);
         }
+    }
+
+    /// Returns whether registrable domains are sites.
+    pub(super) fn is_by_domain(&self) -> bool {
+        self.names.is_by_domain()
+    }
+
+    /// Counts a link from another site to the site of this name.
+    pub(super) fn link_to(&mut self, name: &str) {
+        count(&mut self.counts, self.names.key_of(name));
     }
 
     /// Encodes the counts in pieces, for a later run.
@@ -92,6 +101,16 @@ impl Inlinks {
     /// Returns the number of sites that were evicted so far.
     pub(super) fn evicted(&self) -> u64 {
         self.counts.evicted()
+    }
+}
+
+/// Counts a link to a site.
+fn count(counts: &mut Sites<u32>, site: Key) {
+    match counts.find_mut(site) {
+        Some(count) => *count = count.saturating_add(1),
+        None => {
+            counts.enter(site, 1, |count| *count);
+        }
     }
 }
 

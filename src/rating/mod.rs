@@ -55,9 +55,12 @@ pub enum Source {
     Zipf,
     /// A table of qualities, by URL or by host, that the operator provides.
     Table,
-    /// The number of links from other sites to the URL's site that the crawl has seen.
+    /// The number of links from other sites to the URL's site that the crawl has seen. In a crawl
+    /// that several nodes share: the number of domains that link to the URL's domain, or, by
+    /// server, the links on pages that this node fetches.
     Inlinks,
-    /// The importance of the URL's site by OPIC, in which pages pass on cash along their links.
+    /// The importance of the URL's site by OPIC, in which pages pass on cash along their links. In
+    /// a crawl that several nodes share, only the pages that this node fetches do.
     Opic,
     /// The quality of the page that links to the URL, falling by hop.
     Parent,
@@ -317,6 +320,22 @@ impl Rating {
         match &mut self.estimate {
             Estimate::Inlinks(inlinks) => inlinks.page(page, links),
             Estimate::Opic(opic) => opic.page(page, links),
+            _ => {}
+        }
+    }
+
+    /// Returns whether qualities count the links between registrable domains, so that
+    /// [`Rating::link_to`] has an effect.
+    pub fn counts_domains(&self) -> bool {
+        matches!(&self.estimate, Estimate::Inlinks(inlinks) if inlinks.is_by_domain())
+    }
+
+    /// Counts a link from another domain to the registrable domain `domain`, as a crawl does that
+    /// several nodes share, in place of [`Rating::page`]. Has no effect unless
+    /// [`Rating::counts_domains`].
+    pub fn link_to(&mut self, domain: &str) {
+        match &mut self.estimate {
+            Estimate::Inlinks(inlinks) if inlinks.is_by_domain() => inlinks.link_to(domain),
             _ => {}
         }
     }

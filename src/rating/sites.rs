@@ -57,7 +57,13 @@ impl Names {
         }
     }
 
-    fn key_of(&self, name: &str) -> Key {
+    /// Returns whether registrable domains are sites.
+    pub(super) fn is_by_domain(&self) -> bool {
+        self.site == Site::Domain
+    }
+
+    /// Returns the key of the site of this name.
+    pub(super) fn key_of(&self, name: &str) -> Key {
         Key(self.fingerprinter.of(name.as_bytes()).0.max(1))
     }
 }

@@ -104,6 +104,24 @@ fn pages_count_where_they_are_said_to() {
     }
 }
 
+/// Law: links between domains have an effect if `counts_domains` says so, and only then. They count
+/// as those on pages do.
+#[test]
+fn links_between_domains_count_where_they_are_said_to() {
+    let (page, link) = (url("http://a.test/"), url("http://www.b.test/"));
+    for (source, site) in Source::ALL.into_iter().flat_map(|of| Site::ALL.map(|site| (of, site))) {
+        let new = || Rating::new(Settings { source, site, sites_max: 64, ..Settings::default() });
+        let (mut rating, mut by_page, before) = (new(), new(), new());
+        (0..3).for_each(|_| rating.link_to("b.test"));
+        let is_counted = (source, site) == (Source::Inlinks, Site::Domain);
+        assert_eq!(rating.counts_domains(), is_counted, "{source:?} {site:?}");
+        let [quality, unchanged] = [&rating, &before].map(|rating| of(rating, link.view()));
+        assert_eq!(quality != unchanged, is_counted, "{source:?} {site:?}");
+        by_page.page(page.view(), &mut std::iter::repeat_n(link.view(), 3));
+        assert!(!is_counted || quality == of(&by_page, link.view()));
+    }
+}
+
 /// Law: the same pages give the same qualities, whatever the key, as long as nothing is evicted.
 #[test]
 fn equal_histories_give_equal_qualities() {

@@ -182,6 +182,7 @@ impl Plan {
             },
             outbox: self.outbox,
             sent_log2: 8,
+            facts_log2: 8,
             portion_bytes: PORTION,
             snapshot_bytes_min: self.snapshot_bytes_min,
             reading_wait: ms(5_000),

@@ -6,15 +6,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use sted::cluster::queue::Name;
-use sted::cluster::{member, outbox};
+use sted::cluster::{Partitioner, member, outbox};
 use sted::engine::Engine;
 use sted::engine::node::Settings;
 use sted::ground::stats::{Meter, still};
 use sted::ground::time::Instant;
+use sted::seeds::Seed;
 use sted::study::sim::cluster::Cluster;
 use sted::study::sim::disk::MemoryDisk;
 use sted::study::sim::settings::Exchange;
 use sted::study::sim::{Observation, World, queue};
+use sted::study::web::{Budget, Kind, Manifest, Place, Resource, Web};
+use sted::url::Url;
 
 const KEY: [u8; 16] = [7; 16];
 /// The least time between two requests to a server.
@@ -59,6 +62,7 @@ fn settings_of(node: usize) -> Settings {
         },
         outbox: outbox::Settings { wait_max: Duration::from_millis(500), ..Default::default() },
         sent_log2: 12,
+        facts_log2: 12,
         portion_bytes: 128 << 10,
         snapshot_bytes_min: 2 << 10,
         reading_wait: Duration::from_secs(20),
@@ -68,7 +72,18 @@ fn settings_of(node: usize) -> Settings {
 
 /// Returns a world and the crawl in it: a node's, or one of its own.
 fn node(plan: &Plan, cluster: Option<Settings>, number: usize, log: &Log) -> (World, Engine) {
-    let (web, seeds, mut settings) = plan.parts();
+    node_with(&plan.parts().1, plan, cluster, number, log)
+}
+
+/// Returns a world and the crawl in it, which begins with these seeds.
+fn node_with(
+    seeds: &[Seed],
+    plan: &Plan,
+    cluster: Option<Settings>,
+    number: usize,
+    log: &Log,
+) -> (World, Engine) {
+    let (web, _, mut settings) = plan.parts();
     (settings.cluster, settings.fingerprint_key) = (cluster, KEY);
     let mut world = World::of_web(Arc::clone(&web), plan.world.clone());
     let log = Arc::clone(log);
@@ -79,7 +94,7 @@ fn node(plan: &Plan, cluster: Option<Settings>, number: usize, log: &Log) -> (Wo
         }
     }));
     let disk = Box::new(MemoryDisk::new());
-    let engine = Engine::open(settings, &seeds, disk, Meter::new(still), world.now())
+    let engine = Engine::open(settings, seeds, disk, Meter::new(still), world.now())
         .unwrap_or_else(|error| panic!("{error}"));
     (world, engine)
 }
@@ -137,6 +152,78 @@ fn three_nodes_fetch_what_one_does() {
     }
     assert!(shares.iter().all(|requests| *requests > 200), "{shares:?}");
     println!("{shares:?} {:?}", cluster.queue().figures());
+}
+
+/// Returns, for each domain of a web, how many other domains have a page that links or redirects to
+/// it: of the pages that a crawl of all hosts fetches.
+fn linking_domains(web: &Web) -> BTreeMap<String, usize> {
+    let domain = |host: u32| {
+        let name = web.host(host).name;
+        let labels: Vec<&str> = name.rsplitn(3, '.').take(2).collect();
+        format!("{}.{}", labels[1], labels[0])
+    };
+    let mut pairs = BTreeSet::new();
+    for entry in Manifest::new(web, Budget::default()).entries {
+        let Place { host, resource } = entry.place;
+        if entry.requests.max > 0 {
+            let mut targets: Vec<Place> =
+                web.links(entry.place).into_iter().map(|link| link.to).collect();
+            if let Resource::Page(page) = resource
+                && web.kind(host, page) == Kind::Redirect
+            {
+                targets.push(web.redirect_of(host, page));
+            }
+            pairs.extend(targets.into_iter().map(|to| (domain(to.host), domain(host))));
+        }
+    }
+    let mut counts: BTreeMap<String, usize> =
+        (0..web.hosts()).map(|host| (domain(host), 0)).collect();
+    for (target, source) in pairs {
+        *counts.entry(target.clone()).or_default() += usize::from(source != target);
+    }
+    counts
+}
+
+/// The owner of a domain knows how many others link to it, however many nodes fetch the pages that
+/// do. The nodes share the partitions before they get the seeds, so that no domain changes hands.
+#[test]
+fn nodes_count_links_between_domains() {
+    let mut plan = plan().with(&[
+        "quality.source = \"inlinks\"",
+        "quality.site = \"domain\"",
+        "quality.sites_max = 10_000",
+        "links.nofollow = \"ignore\"",
+    ]);
+    plan.web.hosts_per_domain = 2;
+    let (web, seeds, _) = plan.parts();
+    let expected = linking_domains(&web);
+    assert!(expected.len() > 25 && expected.values().filter(|count| **count > 3).count() > 10);
+    for count in [1, 3] {
+        let log = Log::default();
+        let begin = |number| node_with(&[], &plan, Some(settings_of(number)), number, &log);
+        let mut cluster = Cluster::new((0..count).map(begin).collect(), Default::default());
+        let enough = &mut |_: &mut Cluster| true;
+        cluster.run_until(Instant::from_micros(40_000_000), enough).expect("it goes on");
+        let node = &mut cluster.nodes_mut()[0];
+        let (now, engine) = (node.world.now(), node.engine.as_mut().expect("it lives"));
+        seeds.iter().for_each(|seed| engine.seed(now, seed));
+        cluster.run_until(Instant::from_micros(300_000_000), enough).expect("it goes on");
+        let partitioner = Partitioner::new(KEY);
+        let names: Vec<String> = (0..count).map(|number| format!("node-{number}")).collect();
+        let known = expected.keys().map(|domain| {
+            let partition = partitioner.of(domain);
+            let owner = partitioner.node_for(partition, names.iter().map(String::as_str));
+            let owner = names.iter().position(|name| Some(name.as_str()) == owner);
+            let node = &cluster.nodes()[owner.expect("one of them")];
+            let engine = node.engine.as_ref().expect("it lives");
+            let url = Url::parse(&format!("http://www.{domain}/")).expect("a URL");
+            let quality = engine.quality_of(url.view()).millionths();
+            (domain.clone(), (quality / 1_000_000 - 1) as usize)
+        });
+        let known: BTreeMap<String, usize> = known.collect();
+        let asked = log.lock().expect("no test panics here").len();
+        assert_eq!(known, expected, "{count} nodes, {asked} requests");
+    }
 }
 
 /// The core works for exactly what passes between a node and the queue, if nothing else costs

@@ -116,6 +116,11 @@ impl Admission {
         &mut self.rating
     }
 
+    /// Returns the seen test and the estimated qualities of URLs, for changes of both.
+    pub(super) fn takers(&mut self) -> (&mut Seen, &mut Rating) {
+        (&mut self.seen, &mut self.rating)
+    }
+
     /// Returns the keyed hash of a text.
     pub(super) fn hash(&self, text: &[u8]) -> Fingerprint {
         self.fingerprinter.of(text)

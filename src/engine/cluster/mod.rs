@@ -3,13 +3,14 @@
 //!
 //! This part of the engine owns the member (`cluster::member`), the outbox, the logs that are read
 //! and what was learnt from them, the snapshot that is being made, the URLs whose outcome isn't
-//! published, and the cache of links that were sent to other partitions.
+//! published, and the caches of what was sent: links to other partitions, and pairs of domains.
 //!
 //! Laws: a request is made only to a server of a partition that this node owns, while its session
 //! lasts. Each link in scope is offered to the own seen test or is in the outbox; one that the seen
 //! test doesn't know at once is in both.
 
 mod ending;
+mod facts;
 mod inherited;
 mod logs;
 mod mark;
@@ -32,9 +33,12 @@ use crate::cluster::{Partition, Partitioner};
 use crate::frontier::{ServerId, scheduler};
 use crate::ground::disk::{self, Disk};
 use crate::ground::frame::{self, Flaw, Mark};
+use crate::ground::quality::Quality;
 use crate::ground::time::Instant;
+use crate::rating::Found;
 use crate::seen::cache::{Cache, Replacement};
 use crate::url::{Fingerprint, UrlRef};
+use facts::Facts;
 use inherited::Inherited;
 use logs::{Logs, Phase};
 use mark::Settled;
@@ -57,7 +61,7 @@ pub(super) struct Cluster {
     outbox: Outbox,
     logs: Logs,
     voids: Voids,
-    sent: Cache,
+    sent: Sent,
     partitioner: Partitioner,
     records: Records,
     settled: Settled,
@@ -68,17 +72,35 @@ pub(super) struct Cluster {
     broken: Option<Broken>,
 }
 
+/// What was sent to the logs recently and isn't sent again.
+#[derive(Debug)]
+struct Sent {
+    /// Links to partitions that this node doesn't own.
+    links: Cache,
+    /// Links between domains; `None` if nobody counts them.
+    facts: Option<Facts>,
+}
+
 impl Cluster {
-    pub(super) fn new(settings: &Settings, pace: &scheduler::Settings, crawl: u64) -> Self {
+    /// Creates the part in the crawl number `crawl`. `counts_domains` says whether qualities count
+    /// the links between domains.
+    pub(super) fn new(
+        settings: &Settings,
+        pace: &scheduler::Settings,
+        crawl: u64,
+        counts_domains: bool,
+    ) -> Self {
         let Settings { node, incarnation, previous, member, .. } = settings.clone();
         let sender = Sender { name: node.clone(), incarnation };
+        let links = Cache::new(settings.sent_log2, Replacement::Clock, incarnation);
+        let facts = counts_domains.then(|| Facts::new(settings));
         Self {
             partitioner: Partitioner::new(member.key),
             member: Member::new(member, node, incarnation, previous),
             outbox: Outbox::new(settings.outbox, &sender, crawl),
             logs: Logs::new(settings.portion_bytes, settings.reading_wait),
             voids: Voids::default(),
-            sent: Cache::new(settings.sent_log2, Replacement::Clock, incarnation),
+            sent: Sent { links, facts },
             records: Records::new(),
             settled: Settled::default(),
             snapshots: Snapshots::new(sender, settings),
@@ -204,6 +226,11 @@ impl Engine {
     pub fn cluster_memory(&self) -> (u64, usize) {
         let of = |own: &Cluster| (own.outbox.counts().memory_bytes, own.logs.portion_bytes_now());
         self.cluster.as_deref().map_or((0, 0), of)
+    }
+
+    /// Returns, for judges, the quality that a URL has now if it is found on no page.
+    pub fn quality_of(&self, url: UrlRef<'_>) -> Quality {
+        self.admission.rating().of(url, Found::default())
     }
 
     /// Takes an event of the queue of the cluster.

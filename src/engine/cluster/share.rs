@@ -1,4 +1,5 @@
-//! What goes through the logs of partitions: links to them, and what was settled.
+//! What goes through the logs of partitions: links to them, and what was settled. Links between
+//! domains are in `facts`.
 
 use super::logs::{Message, Phase};
 use super::{Cluster, Fingerprint, Partition};
@@ -10,6 +11,7 @@ use crate::engine::chain::Chains;
 use crate::engine::ledger::Work;
 use crate::engine::node::Broken;
 use crate::ground::time::{Instant, Now};
+use crate::rating::Rating;
 use crate::seen::Seen;
 use crate::url::UrlRef;
 use std::collections::BTreeSet;
@@ -37,7 +39,7 @@ impl Cluster {
             return true;
         }
         let fingerprint = Fingerprint(key.0 ^ self.mask(partition));
-        if !self.sent.touch(fingerprint.0) {
+        if !self.sent.links.touch(fingerprint.0) {
             self.push_link(partition, (fingerprint, found), url, via, now);
         }
         false
@@ -89,7 +91,7 @@ impl Cluster {
     /// is none.
     fn use_record(
         &mut self,
-        (chains, seen): Offers<'_>,
+        (chains, seen, rating): Takers<'_>,
         wait_max: Duration,
         now: Now,
     ) -> Option<Used> {
@@ -114,17 +116,12 @@ impl Cluster {
         let (mut units, mut is_damaged) = (RECORD_UNITS, false);
         match reader.next() {
             Some(Ok(Record::Link(link))) if phase != Phase::Settled => {
-                let url = UrlRef::from_canonical(link.url.as_bytes());
-                match url.filter(|url| self.partition_of(url.host()) == partition) {
-                    Some(url) => {
-                        let tries = self.inherited.take_tries(partition, link.fingerprint);
-                        let link = Link { tries: link.tries.max(tries), ..link };
-                        offer_link(&link, url, mask, (chains, seen));
-                    }
-                    None => {
-                        log::warn!("cluster: {:?} isn't of partition {partition}", link.url);
-                        is_damaged = true;
-                    }
+                let url = self.use_url(partition, link.url);
+                is_damaged = url.is_none();
+                if let Some(url) = url {
+                    let tries = self.inherited.take_tries(partition, link.fingerprint);
+                    let link = Link { tries: link.tries.max(tries), ..link };
+                    offer_link(&link, url, mask, (chains, seen));
                 }
             }
             Some(Ok(Record::Settled(settled))) if !matches!(phase, Phase::Links(_)) => {
@@ -132,6 +129,9 @@ impl Cluster {
                     units += SETTLED_UNITS;
                     seen.offer(Fingerprint(fingerprint.0 ^ mask), &[DONE]);
                 }
+            }
+            Some(Ok(Record::Fact { source, target })) if phase != Phase::Settled => {
+                is_damaged = !self.use_fact(partition, (source, target), rating);
             }
             Some(Ok(Record::Link(_) | Record::Settled(_) | Record::Fact { .. })) | None => {}
             Some(Ok(record)) if !matches!(phase, Phase::Links(_)) => {
@@ -154,6 +154,16 @@ impl Cluster {
         }
         self.logs.advance(Some(offset));
         Some(Used { units, is_damaged })
+    }
+
+    /// Returns the URL of a link from the log of a partition; `None` if it makes no sense there.
+    fn use_url<'a>(&self, partition: Partition, text: &'a str) -> Option<UrlRef<'a>> {
+        let url = UrlRef::from_canonical(text.as_bytes());
+        let url = url.filter(|url| self.partition_of(url.host()) == partition);
+        if url.is_none() {
+            log::warn!("cluster: {text:?} isn't of partition {partition}");
+        }
+        url
     }
 
     /// Goes on to the next message that was read.
@@ -179,11 +189,17 @@ struct Used {
     is_damaged: bool,
 }
 
-/// What decides whether a URL is new: the chains that request their targets now, and the seen test.
-type Offers<'a> = (&'a mut Chains, &'a mut Seen);
+/// What takes up records: the chains that request their targets now and the seen test, which decide
+/// whether a URL is new, and the rating of URLs.
+type Takers<'a> = (&'a mut Chains, &'a mut Seen, &'a mut Rating);
 
 /// Offers a URL from a log to the seen test.
-fn offer_link(link: &Link<'_>, url: UrlRef<'_>, mask: u64, (chains, seen): Offers<'_>) {
+fn offer_link(
+    link: &Link<'_>,
+    url: UrlRef<'_>,
+    mask: u64,
+    (chains, seen): (&mut Chains, &mut Seen),
+) {
     let Link { via, letter, hops, requisite, depth, tries, estimate, .. } = *link;
     let found = Discovery { letter, hops, depth, requisite, tries, estimate };
     let key = Fingerprint(link.fingerprint.0 ^ mask);
@@ -199,8 +215,8 @@ impl Engine {
         let (now, wait_max) = (self.turn.now(), self.settings.retries.wait_max);
         let Some(cluster) = &mut self.cluster else { return };
         while !self.turn.is_spent(Work::Joined)
-            && let offers = (&mut self.chains, self.admission.seen_mut())
-            && let Some(used) = cluster.use_record(offers, wait_max, now)
+            && let (seen, rating) = self.admission.takers()
+            && let Some(used) = cluster.use_record((&mut self.chains, seen, rating), wait_max, now)
         {
             self.turn.charge(Work::Joined, used.units);
             if used.is_damaged {
@@ -274,6 +290,7 @@ pub(super) mod tests {
     use crate::engine::node::Settings;
     use crate::frontier::scheduler;
     use crate::ground::time::UnixTime;
+    use crate::rating;
     use crate::seen;
 
     pub(in crate::engine::cluster) fn cluster() -> Cluster {
@@ -291,38 +308,46 @@ pub(super) mod tests {
             },
             outbox: outbox::Settings::default(),
             sent_log2: 8,
+            facts_log2: 8,
             portion_bytes: 1 << 10,
             snapshot_bytes_min: 1 << 20,
             reading_wait: Duration::from_secs(30),
             broken: None,
         };
-        Cluster::new(&settings, &scheduler::Settings::default(), 1)
+        Cluster::new(&settings, &scheduler::Settings::default(), 1, true)
     }
 
-    /// Reads these payloads from the log of a partition, after its settled URLs. Returns what came
-    /// of each record.
-    fn use_all(cluster: &mut Cluster, of: Partition, payloads: Vec<Vec<u8>>) -> (Vec<bool>, Seen) {
-        let (now, mut seen) = (Instant::ZERO, Seen::new(seen::Settings::default()));
+    /// Reads these payloads from the log of a partition: for its settled URLs if `is_first`, else
+    /// after that. Returns whether each record was damaged.
+    pub(in crate::engine::cluster) fn use_all(
+        cluster: &mut Cluster,
+        (of, is_first): (Partition, bool),
+        payloads: Vec<Vec<u8>>,
+        (seen, rating): (&mut Seen, &mut Rating),
+    ) -> Vec<bool> {
+        let now = Instant::ZERO;
         assert!(cluster.logs.take(of, Revision(1)));
         cluster.logs.begin(of, 0);
         cluster.logs.connected();
-        let settled = cluster.logs.next_reading(now).expect("the log is read");
-        cluster.logs.read(&settled, Some(Vec::new()), now);
-        let links = cluster.logs.next_reading(now).expect("it is read again");
+        let mut reading = cluster.logs.next_reading(now).expect("the log is read");
+        if !is_first {
+            cluster.logs.read(&reading, Some(Vec::new()), now);
+            reading = cluster.logs.next_reading(now).expect("it is read again");
+        }
         let message = |(number, payload): (usize, Vec<u8>)| Delivery {
             partition: of,
             sequence: Sequence(1 + number as u64),
             payload: payload.into(),
         };
         let messages = payloads.into_iter().enumerate().map(message).collect();
-        cluster.logs.read(&links, Some(messages), now);
+        cluster.logs.read(&reading, Some(messages), now);
         let (unix, wait_max) = (UnixTime::from_micros(0), Duration::ZERO);
         let mut chains = Chains::default();
         let used = std::iter::from_fn(|| {
-            cluster.use_record((&mut chains, &mut seen), wait_max, Now { at: now, unix })
+            let takers = (&mut chains, &mut *seen, &mut *rating);
+            cluster.use_record(takers, wait_max, Now { at: now, unix })
         });
-        let damaged = used.map(|used| used.is_damaged).collect();
-        (damaged, seen)
+        used.map(|used| used.is_damaged).collect()
     }
 
     /// A log whose answer is lost is asked for again, and not read twice if both answers come.
@@ -344,10 +369,12 @@ pub(super) mod tests {
         assert_eq!(cluster.logs.due(), None, "what came is used up first");
         cluster.logs.read(&reading, Some(found), later);
         let (mut chains, mut seen) = (Chains::default(), Seen::new(seen::Settings::default()));
+        let mut rating = Rating::new(rating::Settings::default());
         let (unix, wait_max) = (UnixTime::from_micros(0), Duration::ZERO);
         let mut use_one = || {
             let now = Now { at: later, unix };
-            cluster.use_record((&mut chains, &mut seen), wait_max, now).is_some()
+            let takers = (&mut chains, &mut seen, &mut rating);
+            cluster.use_record(takers, wait_max, now).is_some()
         };
         assert!(use_one() && !use_one(), "it was read twice");
     }
@@ -387,7 +414,10 @@ pub(super) mod tests {
             cut,
             payload(own),
         ];
-        let (damaged, mut seen) = use_all(&mut cluster, of, payloads);
+        let mut seen = Seen::new(seen::Settings::default());
+        let mut rating = Rating::new(rating::Settings::default());
+        let takers = (&mut seen, &mut rating);
+        let damaged = use_all(&mut cluster, (of, false), payloads, takers);
         assert_eq!(damaged, [true, true, true, true, false]);
         let (_, url, _) = Discovery::decode(seen.fresh().expect("the last one is new"));
         assert_eq!(url.as_str(), own);

@@ -6,6 +6,8 @@
 //! of that time. Then the partition gets another mask, and whatever was queued before counts as
 //! stale.
 //!
+//! What facts of domains count for isn't forgotten: they count again when the log is read again.
+//!
 //! What this node had settled by then and not published is published first, so that it is read
 //! again with the rest of the log, and not fetched again.
 //!

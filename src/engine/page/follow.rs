@@ -2,7 +2,7 @@
 //! seen test.
 //!
 //! All links of a page are joined before the first is offered, since estimates of quality count the
-//! links of a page together. Both passes stop at the turn's budget and resume in the next turn.
+//! links of a page together. All passes stop at the turn's budget and resume in the next turn.
 //!
 //! Laws: the result does not depend on the budget; a link that can't be parsed is charged as well.
 //! Cost: that of the joiner and of the seen test, and an addition for each link.
@@ -86,6 +86,8 @@ enum Step {
     Head(usize),
     /// Join the links of the body, from this index on.
     Body(usize),
+    /// Write the links between domains to the logs of a cluster, from this URL in scope on.
+    Rate(usize),
     /// Offer the URLs in scope to the seen test, from this index on.
     Offer(usize),
 }
@@ -183,7 +185,8 @@ impl Engine {
         }
     }
 
-    /// Joins links and checks their URLs against the scope. Returns whether all links are done.
+    /// Joins links, checks their URLs against the scope, and counts them for qualities. Returns
+    /// whether all links are done.
     fn join_some(&mut self, page: &mut Page) -> bool {
         let base = UrlRef::from_canonical(page.fetch.url.as_bytes()).expect("it was fetched");
         let limits = Limits { url_bytes_max: self.settings.scope.url_bytes_max };
@@ -193,11 +196,11 @@ impl Engine {
             self.join_targets(page, &mut joiner);
             self.pages.worker.follow.step = Step::Head(0);
         }
-        let done = self.join_links(page, &mut joiner);
+        let is_joined = self.join_links(page, &mut joiner);
         self.turn.meter_mut().add_bytes(self.pages.worker.follow.batch.text_bytes() - before);
         self.choose(page);
+        let done = is_joined && self.rate_links(&page.fetch);
         if done {
-            self.rate_links(&page.fetch);
             self.estimate_links(page);
             self.pages.worker.follow.step = Step::Offer(0);
         }
@@ -306,17 +309,27 @@ impl Engine {
         }
     }
 
-    /// Counts the page's links for the qualities of their targets.
-    fn rate_links(&mut self, fetch: &Fetch) {
+    /// Counts the page's links for the qualities of their targets. In a cluster the links between
+    /// domains are counted by the targets' owners, who read of them in the logs (see
+    /// `cluster::facts`). Returns `false` if the budget was spent before all were written.
+    fn rate_links(&mut self, fetch: &Fetch) -> bool {
         if !self.admission.rating().counts_links() {
-            return;
+            return true;
         }
-        let follow = &self.pages.worker.follow;
+        let follow = &mut self.pages.worker.follow;
         let page = UrlRef::from_canonical(fetch.url.as_bytes()).expect("it was fetched");
-        let mut links = follow.wanted.iter().map(|(place, _)| follow.batch.get(*place));
+        let start = if let Step::Rate(start) = follow.step { start } else { 0 };
+        let end = follow.wanted.len().min(rating::LINKS_MAX);
+        let rated = &follow.wanted[start..end];
+        let mut links = rated.iter().map(|(place, _)| follow.batch.get(*place));
+        if let Some(cluster) = self.cluster.as_deref_mut().filter(|own| own.counts_domains()) {
+            let place = cluster.share_facts(page, start, &mut links, &mut self.turn);
+            follow.step = Step::Rate(place);
+            return place == end;
+        }
         self.admission.rating_mut().page(page, &mut links);
-        let rated = follow.wanted.len().min(rating::LINKS_MAX);
-        self.turn.charge(Work::Joined, RATED_UNITS * rated);
+        self.turn.charge(Work::Joined, RATED_UNITS * rated.len());
+        true
     }
 
     /// Determines what the quality of the page says about its links: its own quality if that is
