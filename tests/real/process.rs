@@ -1,10 +1,13 @@
 //! Programs that run beside a test: started in the foreground, waited for, stopped with it.
 
+use std::collections::BTreeSet;
 use std::env;
 use std::fs::{self, File};
-use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -84,12 +87,24 @@ impl Drop for Running {
     }
 }
 
-/// Returns a free port of an address, for both TCP and UDP.
+/// Makes a socket refuse connections, and leaves its port to others. Closing it isn't enough: the
+/// descriptors of this process are open in every child of another test that has been forked and not
+/// executed its program yet.
+fn stop_listening(listener: TcpListener) {
+    let _ = TcpStream::from(OwnedFd::from(listener)).shutdown(Shutdown::Both);
+}
+
+/// The ports that tests of this process have got.
+static GIVEN: Mutex<BTreeSet<SocketAddr>> = Mutex::new(BTreeSet::new());
+
+/// Returns a free port of an address, for both TCP and UDP. No other test of this process gets it.
 pub(super) fn free_port(ip: &str) -> SocketAddr {
     for _ in 0..100 {
         let probe = TcpListener::bind((ip, 0)).expect("loopback addresses can be bound");
         let address = probe.local_addr().expect("it is bound");
-        if UdpSocket::bind(address).is_ok() {
+        let is_free = UdpSocket::bind(address).is_ok();
+        stop_listening(probe);
+        if is_free && GIVEN.lock().expect("nobody panics with it").insert(address) {
             return address;
         }
     }

@@ -12,7 +12,7 @@
 
 use std::fs;
 use std::io::{ErrorKind, Read, Write};
-use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
@@ -205,7 +205,7 @@ impl End {
     fn pass_end(&mut self, other: &mut Self) {
         if self.ended && self.pending.is_empty() && !other.is_shut {
             other.is_shut = true;
-            let _ = other.stream.shutdown(std::net::Shutdown::Write);
+            let _ = other.stream.shutdown(Shutdown::Write);
         }
     }
 }
@@ -284,6 +284,11 @@ mod tests {
         address
     }
 
+    /// Closes a connection, even if a child that another test has forked still has its descriptor.
+    fn close(stream: TcpStream) {
+        stream.shutdown(Shutdown::Both).expect("it is open");
+    }
+
     fn ask(stream: &mut TcpStream) {
         let mut byte = *b"x";
         stream.write_all(&byte).and_then(|()| stream.read_exact(&mut byte)).expect("an echo");
@@ -297,12 +302,16 @@ mod tests {
         let connect = || TcpStream::connect(address).expect("it listens");
         for _ in 0..200 {
             // Closed by the time the next one comes: one at a time, however fast.
-            ask(&mut connect());
+            let mut stream = connect();
+            ask(&mut stream);
+            close(stream);
         }
         let mut first = connect();
         ask(&mut first);
-        ask(&mut connect());
-        drop(first);
+        let mut second = connect();
+        ask(&mut second);
+        close(first);
+        close(second);
         ask(&mut connect());
         let seen = watch.end().remove(0);
         assert_eq!((seen.connections, seen.overlapping), (203, 1));
@@ -317,7 +326,7 @@ mod tests {
         let peer = stream.local_addr().expect("it is connected");
         let (taken, _) = listener.accept().expect("one came");
         assert!(is_established(peer, here) && is_established(here, peer));
-        drop(stream);
+        close(stream);
         assert!(!is_established(peer, here), "closed is closed, whatever `taken` knows");
         drop(taken);
     }
