@@ -5,10 +5,13 @@
 //! The fetched URLs must be those that an independent walk over the same files finds, each once,
 //! whatever the servers do to their connections; and the politeness promises must hold as seen from
 //! outside. `make deps` gets the servers and the pages.
+//!
+//! `nats` has the queue that nodes of one crawl share.
 
 mod access;
 mod crawl;
 mod looks;
+pub(crate) mod nats;
 mod process;
 mod relay;
 mod servers;

@@ -1,5 +1,6 @@
 //! Programs that run beside a test: started in the foreground, waited for, stopped with it.
 
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 use std::collections::BTreeSet;
 use std::env;
 use std::fs::{self, File};
@@ -12,7 +13,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// How long a server may take until it listens.
-const START_MAX: Duration = Duration::from_secs(20);
+pub(super) const START_MAX: Duration = Duration::from_secs(20);
 /// How long it may take to stop when asked to.
 const STOP_MAX: Duration = Duration::from_secs(5);
 
@@ -26,7 +27,8 @@ pub(super) struct Running {
 }
 
 impl Running {
-    /// Starts a program with its output in `output.log` of `folder`, and waits until it listens.
+    /// Starts a program with its output in `output.log` of `folder`, after that of an earlier
+    /// start, and waits until it listens.
     pub(super) fn start(
         program: &str,
         arguments: &[String],
@@ -34,7 +36,8 @@ impl Running {
         listen: SocketAddr,
     ) -> Self {
         let output = folder.join("output.log");
-        let file = File::create(&output).expect("the folder is the test's");
+        let file = File::options().create(true).append(true).open(&output);
+        let file = file.expect("the folder is the test's");
         let child = Command::new(find(program))
             .args(arguments)
             .current_dir(folder)
@@ -55,8 +58,7 @@ impl Running {
         let begun = Instant::now();
         while TcpStream::connect_timeout(&listen, Duration::from_secs(1)).is_err() {
             let ended = self.child.try_wait().expect("a child can be asked for");
-            let (program, said) = (&self.program, fs::read_to_string(&self.output));
-            let said = said.unwrap_or_default();
+            let (program, said) = (&self.program, self.output());
             assert!(ended.is_none(), "{program} ended at its start, {ended:?}:\n{said}");
             assert!(begun.elapsed() < START_MAX, "{program} doesn't listen on {listen}:\n{said}");
             thread::sleep(Duration::from_millis(20));
@@ -65,8 +67,7 @@ impl Running {
 
     /// Asks it to stop, so that it stops its own children and writes its logs; then kills it.
     pub(super) fn stop(&mut self) {
-        let ask = format!("kill -TERM {}", self.child.id());
-        let _ = Command::new("sh").args(["-c", &ask]).stderr(Stdio::null()).status();
+        self.signal(Signal::TERM);
         let begun = Instant::now();
         while begun.elapsed() < STOP_MAX {
             if let Ok(Some(_)) = self.child.try_wait() {
@@ -74,8 +75,35 @@ impl Running {
             }
             thread::sleep(Duration::from_millis(10));
         }
+        self.kill();
+    }
+
+    /// Ends it at once, even if it is paused.
+    pub(super) fn kill(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+
+    /// Stops all its threads until `resume`. When this returns they are stopped.
+    pub(super) fn pause(&self) {
+        self.signal(Signal::STOP);
+        let id = WaitId::Pid(Pid::from_child(&self.child));
+        waitid(id, WaitIdOptions::STOPPED | WaitIdOptions::NOWAIT).expect("it runs");
+    }
+
+    /// Lets it go on where it was paused.
+    pub(super) fn resume(&self) {
+        self.signal(Signal::CONT);
+    }
+
+    fn signal(&self, signal: Signal) {
+        // It may have ended.
+        let _ = kill_process(Pid::from_child(&self.child), signal);
+    }
+
+    /// Returns what it has written to its output.
+    pub(super) fn output(&self) -> String {
+        fs::read_to_string(&self.output).unwrap_or_default()
     }
 }
 
@@ -90,7 +118,7 @@ impl Drop for Running {
 /// Makes a socket refuse connections, and leaves its port to others. Closing it isn't enough: the
 /// descriptors of this process are open in every child of another test that has been forked and not
 /// executed its program yet.
-fn stop_listening(listener: TcpListener) {
+pub(super) fn stop_listening(listener: TcpListener) {
     let _ = TcpStream::from(OwnedFd::from(listener)).shutdown(Shutdown::Both);
 }
 

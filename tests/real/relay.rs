@@ -19,7 +19,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 /// How long the thread sleeps when there is nothing to pass on.
-const NAP: Duration = Duration::from_micros(100);
+pub(super) const NAP: Duration = Duration::from_micros(100);
 
 /// A relay that listens.
 #[derive(Debug)]
@@ -143,7 +143,8 @@ struct Pair {
 }
 
 /// One end of a pair, with bytes read from it and not yet passed on.
-struct End {
+#[derive(Debug)]
+pub(super) struct End {
     stream: TcpStream,
     pending: Vec<u8>,
     /// Whether its stream has ended.
@@ -153,10 +154,20 @@ struct End {
 }
 
 impl End {
-    fn new(stream: TcpStream) -> Self {
+    pub(super) fn new(stream: TcpStream) -> Self {
         stream.set_nonblocking(true).expect("socket options can be set");
         stream.set_nodelay(true).expect("socket options can be set");
         Self { stream, pending: Vec::new(), ended: false, is_shut: false }
+    }
+
+    /// Closes it, and discards what is on its way.
+    pub(super) fn cut(&self) {
+        let _ = self.stream.shutdown(Shutdown::Both);
+    }
+
+    /// Whether nothing more comes from it and everything that came is passed on.
+    pub(super) fn is_over(&self) -> bool {
+        self.ended && self.pending.is_empty()
     }
 
     /// Whether the peer has not closed it, even if the close has not arrived yet.
@@ -170,7 +181,7 @@ impl End {
 
     /// Reads what has arrived, while few bytes wait to be passed on; returns whether there was
     /// something.
-    fn read(&mut self) -> bool {
+    pub(super) fn read(&mut self) -> bool {
         let mut buffer = [0; 64 << 10];
         let before = self.pending.len();
         while !self.ended && self.pending.len() < 1 << 20 {
@@ -185,7 +196,7 @@ impl End {
     }
 
     /// Passes on to `other` what was read; returns whether something was written.
-    fn pass(&mut self, other: &mut Self) -> bool {
+    pub(super) fn pass(&mut self, other: &mut Self) -> bool {
         match other.stream.write(&self.pending) {
             Ok(0) => false,
             Ok(count) => {
@@ -202,7 +213,7 @@ impl End {
     }
 
     /// Shuts down the output of `other` once everything is passed on.
-    fn pass_end(&mut self, other: &mut Self) {
+    pub(super) fn pass_end(&mut self, other: &mut Self) {
         if self.ended && self.pending.is_empty() && !other.is_shut {
             other.is_shut = true;
             let _ = other.stream.shutdown(Shutdown::Write);
@@ -261,7 +272,7 @@ impl Pair {
     }
 
     fn is_over(&self) -> bool {
-        self.crawler.ended && self.crawler.pending.is_empty() && self.server.ended
+        self.crawler.is_over() && self.server.ended
     }
 }
 
