@@ -3,9 +3,9 @@
 //!
 //! A seed chooses a small web, two to four nodes, and what goes wrong: the queue loses, repeats and
 //! delays what it is asked, connections to it are cut; clocks drift; nodes join late, are stopped,
-//! suspended for ten minutes, leave, or are killed, and may come back. `make cluster N=1000` runs
-//! seeds 1 to 1000, `make cluster SEED=7` one of them with its plan. Seeds that failed once stay in
-//! [`REGRESSIONS`].
+//! suspended for ten minutes, leave, or are killed, and may come back. `make clusters N=1000` runs
+//! seeds 1 to 1000, `make clusters SEED=7` one of them with its plan. Seeds that failed once stay
+//! in [`REGRESSIONS`].
 
 mod plan;
 mod stand;
@@ -42,7 +42,7 @@ fn no_law_is_broken_in_a_fixed_set_of_seeds() {
 }
 
 fn judge_all(seeds: &[u64]) {
-    let text = |seed| format!("(make cluster SEED={seed}) {}", Plan::of(seed).text());
+    let text = |seed| format!("(make clusters SEED={seed}) {}", Plan::of(seed).text());
     trials::each(seeds, |seed| run(&Plan::of(seed), None).map(|_| ()), text);
 }
 
@@ -175,9 +175,9 @@ fn the_laws_notice() {
     }
 }
 
-/// The whole sweep: `make cluster N=1000`, or one seed: `make cluster SEED=7`.
+/// The whole sweep: `make clusters N=1000`, or one seed: `make clusters SEED=7`.
 #[test]
-#[ignore = "the full sweep is run by hand: make cluster"]
+#[ignore = "the full sweep is run by hand: make clusters"]
 fn sweep_of_clusters() {
     if let Some(seed) = trials::asked("STED_CLUSTER_SEED") {
         let plan = Plan::of(seed);

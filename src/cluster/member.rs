@@ -51,7 +51,7 @@ mod value;
 
 pub use change::Change;
 pub use settings::{Difference, Settings};
-pub use value::{Owner, crawl_in, owner_in, value_of_crawl};
+pub use value::{Bearing, Owner, bearing_in, crawl_in, owner_in, value_of_crawl};
 
 use super::queue::{Entry, Key, Name, Revision, Write, WriteFailure, WriteId};
 use super::{Partition, Partitioner};
@@ -104,6 +104,8 @@ const WHOSE_BITS: u32 = 12;
 const OWN: u64 = (1 << WHOSE_BITS) - 1;
 const CRAWL: u64 = OWN - 1;
 const FENCE: u64 = OWN - 2;
+/// The low bits of the numbers of writes that aren't the member's, and how many bits these are.
+pub const OTHER_WRITES: (u64, u32) = (OWN - 3, WHOSE_BITS);
 
 impl Member {
     /// Creates the member of a process. `incarnation` is a random number, another one for each
@@ -160,6 +162,7 @@ impl Member {
                 }
                 news != News::Old && value.is_none()
             }
+            Key::Report(_) | Key::Orders => false,
             Key::Partition(partition) => {
                 let value = PartitionValue::decode(value).ok();
                 let is_damaged = value.is_none();

@@ -28,5 +28,6 @@ pub mod outbox;
 pub mod partition;
 pub mod queue;
 pub mod record;
+pub mod report;
 
 pub use partition::{Partition, Partitioner};

@@ -44,6 +44,10 @@ pub enum Key {
     Node(Name),
     /// The owner of a partition.
     Partition(Partition),
+    /// What a node says of its progress (see `report`).
+    Report(Name),
+    /// Commands to all nodes.
+    Orders,
 }
 
 /// The number of a change. Later changes of an entry have greater numbers.

@@ -161,6 +161,10 @@ impl Engine {
         is_idle
     }
 
+    pub(super) fn fetched_by_others(&self) -> (u64, u64) {
+        (0, 0)
+    }
+
     pub(super) fn urls_elsewhere(&self) -> Option<u64> {
         None
     }

@@ -86,9 +86,40 @@ pub const SEEDS_MAX: usize = 1_000;
 pub struct Order {
     /// Who gave the command: a user's name or number, for the log.
     pub by: String,
+    /// Its number in the list of commands to all nodes of a shared crawl, if it came from there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shared: Option<u64>,
     /// The command.
     #[serde(flatten)]
     pub command: Command,
+}
+
+impl Order {
+    /// Returns a command to this crawl alone.
+    pub fn new(by: impl Into<String>, command: Command) -> Self {
+        Self { by: by.into(), shared: None, command }
+    }
+}
+
+/// The commands to all nodes of a shared crawl.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SharedOrders {
+    /// The version of the list.
+    pub format: u32,
+    /// The commands, in order of their numbers.
+    pub orders: Vec<SharedOrder>,
+}
+
+/// A command to all nodes of a shared crawl.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SharedOrder {
+    /// The number of the command, counted from 1.
+    pub number: u64,
+    /// When it was given, in UTC.
+    pub at: String,
+    /// Who gave it, and what it is.
+    #[serde(flatten)]
+    pub order: Order,
 }
 
 /// The engine's reply to a command.

@@ -51,7 +51,7 @@ impl Engine {
                  and start it again"
             ));
         }
-        let order = Order { by: by.to_owned(), command: Command::Reload { changed } };
+        let order = Order::new(by, Command::Reload { changed });
         let reply = self.command(now, &order);
         if matches!(reply, Reply::Refused(_)) {
             return reply;

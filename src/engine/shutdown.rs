@@ -77,12 +77,15 @@ impl Shutdown {
         }
     }
 
-    /// Returns what is left until a limit is reached.
-    pub(super) fn left(&self, now: Instant, counts: &Counts) -> LimitsLeft {
+    /// Returns what is left until a limit is reached, if `others` are the pages and the bytes that
+    /// other nodes have fetched.
+    pub(super) fn left(&self, now: Instant, counts: &Counts, others: (u64, u64)) -> LimitsLeft {
         let Limits { pages_max, bytes_max, .. } = self.limits;
+        let (pages, bytes) = others;
         LimitsLeft {
-            pages: pages_max.map(|most| most.saturating_sub(counts.pages)),
-            bytes: bytes_max.map(|most| most.saturating_sub(counts.received_bytes)),
+            pages: pages_max.map(|most| most.saturating_sub(counts.pages.saturating_add(pages))),
+            bytes: bytes_max
+                .map(|most| most.saturating_sub(counts.received_bytes.saturating_add(bytes))),
             seconds: self.time_up.map(|up| up.since(now).as_secs()),
         }
     }
@@ -139,9 +142,17 @@ impl Engine {
         let Limits { pages_max, bytes_max, .. } = self.shutdown.limits;
         if self.storage.fatal().is_some() {
             self.begin_stop(StopReason::FatalError);
-        } else if pages_max.is_some_and(|most| self.counts.pages >= most) {
+            return;
+        }
+        if pages_max.is_none() && bytes_max.is_none() {
+            return;
+        }
+        let (pages, bytes) = self.fetched_by_others();
+        if pages_max.is_some_and(|most| self.counts.pages.saturating_add(pages) >= most) {
             self.begin_stop(StopReason::Pages);
-        } else if bytes_max.is_some_and(|most| self.counts.received_bytes >= most) {
+        } else if bytes_max
+            .is_some_and(|most| self.counts.received_bytes.saturating_add(bytes) >= most)
+        {
             self.begin_stop(StopReason::Bytes);
         }
     }
@@ -151,7 +162,8 @@ impl Engine {
     /// counted only near the limit, since that takes time.
     pub(super) fn may_ask(&self) -> bool {
         let Some(most) = self.shutdown.limits.pages_max else { return true };
-        let left = most.saturating_sub(self.counts.pages);
+        let (others, _) = self.fetched_by_others();
+        let left = most.saturating_sub(self.counts.pages.saturating_add(others));
         let (conns, filing) = (self.wire.conns(), self.archive.filing().len() as u64);
         let out_max = conns.busy() as u64 * u64::from(self.settings.pipeline.depth_max) + filing;
         left > out_max || left > conns.pages_out() as u64 + filing

@@ -151,7 +151,7 @@ impl Engine {
             servers_known: self.backlog.servers() as u64,
             connections,
             parked,
-            limits_left: self.shutdown.left(self.turn.at(), &self.counts),
+            limits_left: self.shutdown.left(self.turn.at(), &self.counts, self.fetched_by_others()),
             counted_s_ago: None,
             servers_waiting: 0,
             waiting: Vec::new(),

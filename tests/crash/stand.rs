@@ -279,7 +279,7 @@ impl Stand<'_> {
 
     /// Gives a command to a process, and reports it to the judge if it is carried out.
     fn give(&mut self, engine: &mut Engine, command: Command) {
-        let order = Order { by: "the operator".to_owned(), command };
+        let order = Order::new("the operator", command);
         if self.sabotage == Sabotage::Deaf {
             return self.judge.borrow_mut().command(self.world.at(), 0, &order.command);
         }

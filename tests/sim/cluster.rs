@@ -5,8 +5,8 @@ use super::varied;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use sted::cluster::queue::Name;
-use sted::cluster::{Partitioner, member, outbox};
+use sted::cluster::queue::{Key, Name};
+use sted::cluster::{Partition, Partitioner, member, outbox};
 use sted::engine::Engine;
 use sted::engine::node::Settings;
 use sted::ground::stats::{Meter, still};
@@ -154,6 +154,12 @@ fn three_nodes_fetch_what_one_does() {
     println!("{shares:?} {:?}", cluster.queue().figures());
 }
 
+/// Returns whether no crawl has come to its end.
+fn goes_on(cluster: &Cluster) -> bool {
+    let mut engines = cluster.nodes().iter().filter_map(|node| node.engine.as_ref());
+    engines.all(|engine| engine.stop_reason().is_none())
+}
+
 /// Returns, for each domain of a web, how many other domains have a page that links or redirects to
 /// it: of the pages that a crawl of all hosts fetches.
 fn linking_domains(web: &Web) -> BTreeMap<String, usize> {
@@ -202,14 +208,24 @@ fn nodes_count_links_between_domains() {
         let log = Log::default();
         let begin = |number| node_with(&[], &plan, Some(settings_of(number)), number, &log);
         let mut cluster = Cluster::new((0..count).map(begin).collect(), Default::default());
-        let enough = &mut |_: &mut Cluster| true;
-        cluster.run_until(Instant::from_micros(40_000_000), enough).expect("it goes on");
+        let names: Vec<String> = (0..count).map(|number| format!("node-{number}")).collect();
+        let partitioner = Partitioner::new(KEY);
+        // A crawl without seeds ends as soon as its nodes have shared the partitions.
+        let is_shared = |cluster: &Cluster| {
+            Partition::all().all(|partition| {
+                let should = partitioner.node_for(partition, names.iter().map(String::as_str));
+                let entry = cluster.queue().entry(&Key::Partition(partition));
+                let owner = entry.and_then(|(_, value)| member::owner_in(value));
+                owner.is_some_and(|owner| Some(owner.name.as_str()) == should)
+            })
+        };
+        let until_shared = &mut |cluster: &mut Cluster| !is_shared(cluster);
+        cluster.run_until(Instant::from_micros(40_000_000), until_shared).expect("it goes on");
         let node = &mut cluster.nodes_mut()[0];
         let (now, engine) = (node.world.now(), node.engine.as_mut().expect("it lives"));
         seeds.iter().for_each(|seed| engine.seed(now, seed));
-        cluster.run_until(Instant::from_micros(300_000_000), enough).expect("it goes on");
-        let partitioner = Partitioner::new(KEY);
-        let names: Vec<String> = (0..count).map(|number| format!("node-{number}")).collect();
+        let until_over = &mut |cluster: &mut Cluster| goes_on(cluster);
+        cluster.run_until(Instant::from_micros(300_000_000), until_over).expect("it goes on");
         let known = expected.keys().map(|domain| {
             let partition = partitioner.of(domain);
             let owner = partitioner.node_for(partition, names.iter().map(String::as_str));
@@ -235,11 +251,8 @@ fn what_is_exchanged_is_charged() {
     let log = Log::default();
     let nodes = (0..2).map(|number| node(&plan, Some(settings_of(number)), number, &log));
     let mut cluster = Cluster::new(nodes.collect(), queue::Settings::default());
-    let goes_on = |cluster: &mut Cluster| {
-        let mut engines = cluster.nodes().iter().filter_map(|node| node.engine.as_ref());
-        engines.all(|engine| engine.stop_reason().is_none())
-    };
-    cluster.run_until(Instant::from_micros(40_000_000), &mut { goes_on }).expect("it goes on");
+    let goes_on = &mut |cluster: &mut Cluster| goes_on(cluster);
+    cluster.run_until(Instant::from_micros(40_000_000), goes_on).expect("it goes on");
     let costs = Exchange::MEASURED;
     let (mut bytes, mut messages) = (0, 0);
     for node in cluster.nodes() {

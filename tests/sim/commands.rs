@@ -64,7 +64,7 @@ impl Operated {
     }
 
     fn give(&mut self, command: Command) -> Reply {
-        let order = Order { by: "ann".to_owned(), command };
+        let order = Order::new("ann", command);
         self.engine.command(self.world.now(), &order)
     }
 

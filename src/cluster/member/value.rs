@@ -123,6 +123,28 @@ pub fn owner_in(value: &[u8]) -> Option<Owner> {
     }
 }
 
+/// What a node's entry says of it, for who watches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bearing {
+    /// What the node does: `joining`, `active`, `leaving`, `left` or `over`.
+    pub state: &'static str,
+    /// Whether it has nothing to do.
+    pub is_idle: bool,
+}
+
+/// Returns what the value of a node's entry says; `None` if it makes no sense.
+pub fn bearing_in(value: &[u8]) -> Option<Bearing> {
+    let NodeValue { state, idleness, .. } = NodeValue::decode(value).ok()?;
+    let state = match state {
+        State::Joining => "joining",
+        State::Active => "active",
+        State::Leaving => "leaving",
+        State::Left => "left",
+        State::Over => "over",
+    };
+    Some(Bearing { state, is_idle: idleness.period > 0 })
+}
+
 /// Returns the value of the crawl's entry before any node has joined.
 pub fn value_of_crawl(settings: &Settings) -> Box<[u8]> {
     CrawlValue { settings: settings.clone(), roll: Vec::new() }.encode()

@@ -117,6 +117,7 @@ impl Admission {
     }
 
     /// Returns the seen test and the estimated qualities of URLs, for changes of both.
+    #[cfg(feature = "cluster")]
     pub(super) fn takers(&mut self) -> (&mut Seen, &mut Rating) {
         (&mut self.seen, &mut self.rating)
     }

@@ -85,11 +85,11 @@ impl Engine {
     /// Returns whether it was.
     pub(in crate::engine) fn is_given_up_before(&mut self, id: ServerId) -> bool {
         let Some(cluster) = self.cluster.as_deref_mut() else { return false };
-        if cluster.inherited.retired.is_empty() {
+        if cluster.heard.inherited.retired.is_empty() {
             return false;
         }
         let origin = self.backlog.origin(id).as_str();
-        let Some(outcome) = cluster.inherited.retired.remove(origin) else { return false };
+        let Some(outcome) = cluster.heard.inherited.retired.remove(origin) else { return false };
         self.backlog.hand_back(id, self.turn.at());
         self.sites.get_mut(id).set_retiring(outcome.retirement(), outcome);
         self.retire_if_due(id);

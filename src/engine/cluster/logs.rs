@@ -394,6 +394,14 @@ impl Logs {
         self.ready.is_empty() && self.logs.iter().all(is_still)
     }
 
+    /// Returns the partitions that this node has, in order, each with the last message that was
+    /// read.
+    pub(super) fn positions(&self) -> impl Iterator<Item = (Partition, Sequence)> {
+        let own = Partition::all().zip(&self.logs).filter(|(_, log)| log.phase.is_whole());
+        let own = own.filter(|(_, log)| log.phase != Phase::Lapsed);
+        own.map(|(partition, log)| (partition, log.position))
+    }
+
     /// Returns how often a partition has come or gone.
     pub(super) fn changes(&self) -> u64 {
         self.changes

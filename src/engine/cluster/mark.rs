@@ -37,6 +37,14 @@ pub(super) struct Settled {
     pub(super) before: Urls,
 }
 
+impl Settled {
+    /// Returns the number of URLs of a partition.
+    pub(super) fn count(&self, partition: Partition) -> usize {
+        let of = |urls: &Urls| urls.get(&partition).map_or(0, Vec::len);
+        of(&self.since) + of(&self.before)
+    }
+}
+
 /// Appends what a checkpoint keeps.
 pub(super) fn put(cluster: &Cluster, out: &mut Vec<u8>) {
     for (partition, kept) in cluster.logs.kept() {

@@ -15,6 +15,8 @@ mod inherited;
 mod logs;
 mod mark;
 mod masks;
+mod orders;
+mod reports;
 mod share;
 mod snapshot_job;
 mod snapshots;
@@ -24,10 +26,11 @@ use super::Engine;
 use super::contract::Action;
 use super::node::{Broken, Settings};
 use super::storage::FatalError;
+use crate::cluster::member::OTHER_WRITES;
 use crate::cluster::member::{Change, Member};
 pub(super) use crate::cluster::outbox::FOLDER as OUTBOX_FOLDER;
 use crate::cluster::outbox::{Failure, Outbox};
-use crate::cluster::queue::{Event, Purpose, Request};
+use crate::cluster::queue::{Event, Key, Purpose, Request};
 use crate::cluster::record::{Records, Sender};
 use crate::cluster::{Partition, Partitioner};
 use crate::frontier::{ServerId, scheduler};
@@ -43,6 +46,7 @@ use inherited::Inherited;
 use logs::{Logs, Phase};
 use mark::Settled;
 pub(super) use masks::Masks;
+use reports::Reports;
 pub use snapshot_job::{SnapshotDone, SnapshotJob};
 use snapshots::Snapshots;
 use std::time::Duration;
@@ -66,10 +70,21 @@ pub(super) struct Cluster {
     records: Records,
     settled: Settled,
     snapshots: Snapshots,
-    inherited: Inherited,
+    heard: Heard,
     /// The politeness as it is configured, and the number of nodes that it is shared by now.
     pace: (scheduler::Settings, u32),
     broken: Option<Broken>,
+}
+
+/// What other nodes have said.
+#[derive(Debug)]
+struct Heard {
+    /// Of servers and URLs, in logs.
+    inherited: Inherited,
+    /// Of their progress, in entries.
+    reports: Reports,
+    /// Whether the list of commands to all nodes was seen.
+    has_orders: bool,
 }
 
 /// What was sent to the logs recently and isn't sent again.
@@ -94,6 +109,7 @@ impl Cluster {
         let sender = Sender { name: node.clone(), incarnation };
         let links = Cache::new(settings.sent_log2, Replacement::Clock, incarnation);
         let facts = counts_domains.then(|| Facts::new(settings));
+        let reports = Reports::new(node.clone(), member.ttl / 3);
         Self {
             partitioner: Partitioner::new(member.key),
             member: Member::new(member, node, incarnation, previous),
@@ -104,7 +120,7 @@ impl Cluster {
             records: Records::new(),
             settled: Settled::default(),
             snapshots: Snapshots::new(sender, settings),
-            inherited: Inherited::default(),
+            heard: Heard { inherited: Inherited::default(), reports, has_orders: false },
             pace: (pace.clone(), 1),
             broken: settings.broken,
         }
@@ -215,7 +231,8 @@ impl Cluster {
         let release = self.logs.leaving_at();
         let making = self.snapshots.deadline().filter(|_| self.may_make_snapshots());
         let (outbox, logs) = (self.outbox.next_at(), self.logs.due());
-        [member, release, outbox, logs, making].into_iter().flatten().min()
+        let report = Some(self.heard.reports.due()).filter(|_| self.logs.is_connected());
+        [member, release, outbox, logs, making, report].into_iter().flatten().min()
     }
 }
 
@@ -248,7 +265,18 @@ impl Engine {
                 cluster.outbox.disconnected();
                 cluster.logs.disconnected();
             }
-            Event::Entry(entry) => cluster.member.entry(now, &entry),
+            Event::Entry(entry) => match &entry.key {
+                Key::Report(name) => cluster.heard.reports.see(name, &entry),
+                Key::Orders => {
+                    let now = self.turn.now();
+                    let is_first = !std::mem::replace(&mut cluster.heard.has_orders, true);
+                    self.take_shared_orders(&entry.value, is_first, now);
+                }
+                Key::Crawl | Key::Node(_) | Key::Partition(_) => cluster.member.entry(now, &entry),
+            },
+            Event::Wrote { id, result } if id.0 % (1 << OTHER_WRITES.1) == OTHER_WRITES.0 => {
+                cluster.heard.reports.wrote(id, result);
+            }
             Event::Wrote { id, result } => cluster.member.wrote(now, id, result),
             Event::Published { id, is_durable } => {
                 let result = if is_durable { Ok(()) } else { Err(Failure::Unknown) };
@@ -316,7 +344,8 @@ impl Engine {
                 Change::Lost { partition } => {
                     cluster.voids.remove(partition);
                     cluster.snapshots.remove(partition);
-                    cluster.inherited.forget(partition, now);
+                    cluster.heard.inherited.forget(partition, now);
+                    cluster.heard.reports.note_lost(cluster.settled.count(partition));
                     cluster.logs.lapse(partition);
                     lost.push(partition);
                 }
@@ -336,6 +365,10 @@ impl Engine {
         while let Some(write) = cluster.member.next_write(now) {
             self.turn.act(Action::Queue(Box::new(Request::Write(write))));
         }
+        if let Some(write) = self.next_report() {
+            self.turn.act(Action::Queue(Box::new(Request::Write(write))));
+        }
+        let Some(cluster) = &mut self.cluster else { return };
         while let Some(reading) = cluster.logs.next_reading(now) {
             self.turn.act(Action::Queue(Box::new(Request::Read(reading))));
         }
@@ -410,7 +443,7 @@ impl Engine {
         if !cluster.may_ask(cluster.partition_of(origin.host()), now) {
             return Some(now + ELSEWHERE);
         }
-        cluster.inherited.wait(origin.as_str(), now)
+        cluster.heard.inherited.wait(origin.as_str(), now)
     }
 
     /// Releases the partitions that go to other nodes, once nothing of theirs is under way here and

@@ -119,7 +119,7 @@ impl Cluster {
                 let url = self.use_url(partition, link.url);
                 is_damaged = url.is_none();
                 if let Some(url) = url {
-                    let tries = self.inherited.take_tries(partition, link.fingerprint);
+                    let tries = self.heard.inherited.take_tries(partition, link.fingerprint);
                     let link = Link { tries: link.tries.max(tries), ..link };
                     offer_link(&link, url, mask, (chains, seen));
                 }
@@ -138,7 +138,7 @@ impl Cluster {
                 let head = Reader::open(&message.payload);
                 // What this process has written it knows.
                 if !head.is_ok_and(|(head, _)| self.snapshots.is_by_own(&head)) {
-                    self.inherited.keep(partition, &record, wait_max, now);
+                    self.heard.inherited.keep(partition, &record, wait_max, now);
                 }
             }
             Some(Ok(_)) => {}

@@ -49,7 +49,7 @@ fn texts(about: &About) -> Vec<&str> {
 
 fn order(engine: &mut Engine, command: &str) {
     let command: Command = serde_json::from_str(command).expect("a command");
-    let reply = engine.command(now_at(2), &Order { by: "ann".to_owned(), command });
+    let reply = engine.command(now_at(2), &Order::new("ann", command));
     assert!(matches!(reply, Reply::Done { .. }), "{reply:?}");
 }
 

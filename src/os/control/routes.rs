@@ -74,7 +74,7 @@ pub(super) async fn answer(request: hyper::Request<Incoming>, peer: &Peer, desk:
         },
         _ => match serde_json::from_slice::<Command>(&body) {
             Ok(Command::Reload { .. }) => reload(peer, desk).await,
-            Ok(command) => ask(Ask::Order(Order { by: peer.name.clone(), command }), desk).await,
+            Ok(command) => ask(Ask::Order(Order::new(peer.name.as_str(), command)), desk).await,
             Err(fault) => error(StatusCode::BAD_REQUEST, &format!("no command: {fault}")),
         },
     }

@@ -5,7 +5,7 @@
 //! | stream of the logs | `sted-CRAWL` |
 //! | log of partition 17 | subject `sted.CRAWL.log.17` |
 //! | bucket of the entries | `sted-CRAWL` (stream `KV_sted-CRAWL`) |
-//! | keys | `crawl`, `node.NAME`, `partition.17` |
+//! | keys | `crawl`, `node.NAME`, `partition.17`, `report.NAME`, `orders` |
 
 use crate::engine::contract::queue::{Key, Name, Partition};
 
@@ -45,6 +45,8 @@ pub(super) fn key_text(key: &Key) -> String {
         Key::Crawl => "crawl".to_owned(),
         Key::Node(name) => format!("node.{name}"),
         Key::Partition(partition) => format!("partition.{}", partition.number()),
+        Key::Report(name) => format!("report.{name}"),
+        Key::Orders => "orders".to_owned(),
     }
 }
 
@@ -53,6 +55,8 @@ pub(super) fn key_of(text: &str) -> Option<Key> {
     match text.split_once('.') {
         None if text == "crawl" => Some(Key::Crawl),
         Some(("node", name)) => Name::new(name).map(Key::Node),
+        None if text == "orders" => Some(Key::Orders),
+        Some(("report", name)) => Name::new(name).map(Key::Report),
         Some(("partition", text)) => number(text).map(Key::Partition),
         _ => None,
     }
@@ -76,8 +80,8 @@ mod tests {
             let key = Key::Partition(partition);
             assert_eq!(key_of(&key_text(&key)), Some(key));
         }
-        let node = Key::Node(Name::new("a-1").expect("a name"));
-        for key in [Key::Crawl, node] {
+        let name = Name::new("a-1").expect("a name");
+        for key in [Key::Crawl, Key::Node(name.clone()), Key::Report(name), Key::Orders] {
             assert_eq!(key_of(&key_text(&key)), Some(key));
         }
     }

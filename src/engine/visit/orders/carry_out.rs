@@ -27,7 +27,7 @@ impl Engine {
             }
         };
         self.counts.commands = number;
-        self.visits.orders.apply(&order.command, now.at);
+        self.visits.orders.apply(order, now.at);
         let text = self.obey(now, &order.command);
         log::info!("command {number} of {}: {text}", order.by);
         Reply::Done { number, text }

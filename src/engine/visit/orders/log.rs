@@ -194,7 +194,7 @@ mod tests {
 
     fn order(number: u8) -> Order {
         let target = Target::Host(format!("{number}.test"));
-        Order { by: "ann".to_owned(), command: Command::Pause { target } }
+        Order::new("ann", Command::Pause { target })
     }
 
     fn numbers(disk: &mut Memory) -> Vec<u64> {

@@ -42,6 +42,8 @@ pub(in crate::engine) struct Orders {
     restored: Vec<Logged>,
     /// The seeds that orders of this and earlier runs have added.
     seeds: BTreeSet<Url>,
+    /// The number of the last command to all nodes that was carried out here.
+    last_shared: Option<u64>,
 }
 
 /// Why the gate doesn't let a visit begin.
@@ -71,11 +73,18 @@ impl Orders {
         for Logged { number, order, .. } in &self.restored {
             self.rules.apply(&order.command, now);
             self.log.resume_from(*number);
+            self.last_shared = self.last_shared.max(order.shared);
             if let Command::AddSeeds { seeds: added } = &order.command {
                 self.seeds.extend(added.iter().filter_map(|seed| Url::parse(seed).ok()));
             }
         }
         Ok(())
+    }
+
+    /// Returns the number of the last command to all nodes that was carried out here.
+    #[cfg(feature = "cluster")]
+    pub(in crate::engine) fn last_shared(&self) -> Option<u64> {
+        self.last_shared
     }
 
     /// Returns the seeds that orders have added.
@@ -106,7 +115,9 @@ impl Orders {
     /// Puts an order in force. An order that may end another one wakes all servers that were held
     /// back; those that still must wait are held back again. Orders of other kinds change nothing
     /// here.
-    pub(in crate::engine) fn apply(&mut self, command: &Command, now: Instant) {
+    pub(in crate::engine) fn apply(&mut self, order: &Order, now: Instant) {
+        let command = &order.command;
+        self.last_shared = self.last_shared.max(order.shared);
         self.rules.apply(command, now);
         let may_wake = matches!(
             command,
