@@ -63,7 +63,10 @@ fn flags_do_not_contradict_each_other() {
     for Key { section, name, flags, .. } in Conf::with_experiments().keys() {
         let has = |flag| flags.contains(&flag);
         assert!(!(has(Flag::Kept) && (has(Flag::Live) || has(Flag::Site))), "{section}.{name}");
-        let is_kept = matches!((section, name), ("url" | "store", _) | ("job", "name"));
+        let is_kept = matches!(
+            (section, name),
+            ("url" | "store", _) | ("job", "name") | ("cluster", "name" | "node")
+        );
         assert!(!has(Flag::Kept) || is_kept, "{section}.{name}");
     }
 }

@@ -6,6 +6,15 @@ use crate::conf::Conf;
 use crate::engine::settings::Settings;
 use crate::os;
 
+pub(super) mod check {
+    //! What `sted check` says of a shared crawl: nothing.
+
+    /// Returns no remarks.
+    pub(in crate::commands) fn remarks(_: &crate::conf::Conf) -> String {
+        String::new()
+    }
+}
+
 /// A node that has agreed with its crawl: there is none.
 pub(super) enum Joined {}
 

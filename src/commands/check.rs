@@ -5,7 +5,7 @@
 //! only opened, not read.
 
 use super::file::shell;
-use super::{ConfFile, Exit, Failure, inputs, named, print, sites, study};
+use super::{ConfFile, Exit, Failure, cluster, inputs, named, print, sites, study};
 use crate::conf::{Conf, Scope};
 use crate::url::scope::FromSeeds;
 
@@ -31,7 +31,9 @@ pub fn run(file: &ConfFile, urls: &[String], is_json: bool) -> Result<Exit, Fail
     inputs::warn_of_conf(&conf);
     sites::warn(&conf, &file.path);
     let text = match urls {
-        [] => format!("{}\n{}", remarks(&conf, file), conf.render()),
+        [] => {
+            format!("{}{}\n{}", remarks(&conf, file), cluster::check::remarks(&conf), conf.render())
+        }
         urls => sites::explain(&conf, &seeds, urls, is_json)?,
     };
     print(&text)?;

@@ -1,11 +1,17 @@
 //! What makes a crawl one of several nodes that share it: the settings of the node, and the
 //! agreement with the others before anything begins.
 
-use super::{Exit, Failure};
+pub(super) mod check;
+#[cfg(feature = "control")]
+pub(super) mod ctl;
+pub(super) mod status;
+
+use super::{ConfFile, Exit, Failure};
 use crate::cluster::partition::PARTITIONS;
 use crate::cluster::queue::Name;
 use crate::cluster::{member, outbox};
 use crate::conf::Conf;
+use crate::engine::command::SharedOrders;
 use crate::engine::node;
 use crate::engine::settings::Settings;
 use crate::os::{self, queue, signal};
@@ -51,10 +57,7 @@ pub(super) fn join(
 ) -> Result<Option<Joined>, Failure> {
     let Some(queue) = queue_of(conf) else { return Ok(None) };
     let mut own = member_of(conf, key);
-    let value = queue::agree(&queue, member::value_of_crawl(&own)).map_err(|failure| {
-        let exit = if failure.is_mistake { Exit::Usage } else { Exit::System };
-        Failure::new(exit, failure)
-    })?;
+    let value = queue::agree(&queue, member::value_of_crawl(&own)).map_err(failed)?;
     let refuse = |text: String| Failure::new(Exit::Usage, format!("[cluster]: {text}"));
     let Some((crawl, nodes)) = member::crawl_in(&value) else {
         return Err(refuse("the crawl was begun by another version of sted".to_owned()));
@@ -91,12 +94,29 @@ pub(super) fn join(
             ..outbox::Settings::default()
         },
         sent_log2: conf.cluster.links_cached.next_power_of_two().trailing_zeros(),
+        facts_log2: conf.cluster.links_cached.next_power_of_two().trailing_zeros(),
         portion_bytes: PORTION,
         snapshot_bytes_min: SNAPSHOT_MIN,
         reading_wait: READING_WAIT,
         broken: None,
     };
     Ok(Some(Joined { node, queue }))
+}
+
+/// Returns the failure of the queue with its exit code.
+fn failed(failure: queue::Failure) -> Failure {
+    Failure::new(if failure.is_mistake { Exit::Usage } else { Exit::System }, failure)
+}
+
+/// Returns the failure of a configuration that describes no shared crawl.
+fn not_shared(file: &ConfFile) -> Failure {
+    let text = format!("{}: has no [cluster] with a name", file.path.display());
+    Failure::new(Exit::Usage, text)
+}
+
+/// Returns the number of commands in the list of commands to all nodes.
+fn orders_in(value: &[u8]) -> usize {
+    serde_json::from_slice::<SharedOrders>(value).map_or(0, |list| list.orders.len())
 }
 
 /// Returns how the queue of a shared crawl is reached; `None` if the crawl is this machine's alone.

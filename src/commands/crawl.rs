@@ -15,6 +15,7 @@ use super::summary::Summary;
 use super::{ConfFile, Exit, Failure, admin, cluster, inputs, named, settings, sites, study};
 use crate::conf::Conf;
 use crate::engine::contract::StopReason;
+use crate::engine::settings::Settings;
 use crate::engine::{Earlier, Engine};
 use crate::ground::stats::Meter;
 use crate::os::disk::{Lock, OsDisk};
@@ -25,6 +26,7 @@ pub(super) use claim::{damaged, refused};
 use claim::{rebuilt, refuse_what_cannot_go_on, refuse_what_may_not_change, take_job, write_whole};
 use std::io::{self, Write};
 use std::path::Path;
+use std::time::Duration;
 
 /// Runs or resumes the crawl that the arguments ask for.
 ///
@@ -36,8 +38,8 @@ pub fn run(asked: &Asked) -> Result<Exit, Failure> {
     let (file, mut conf, lock) = prepare(asked)?;
     let (rebuild, resume) = (asked.rebuild, file.crawl_command());
     let directory = conf.job.directory.clone();
-    let mut disk =
-        OsDisk::open(&directory).map_err(|error| Failure::of_file(&directory, &error))?;
+    let disk = OsDisk::open(&directory);
+    let mut disk = disk.map_err(|error| Failure::of_file(&directory, &error))?;
     if rebuild {
         // Check before anything is rebuilt.
         refuse_what_may_not_change(&conf, &directory, rebuild)?;
@@ -66,15 +68,9 @@ pub fn run(asked: &Asked) -> Result<Exit, Failure> {
     let progress = Progress::new(&conf);
     let (admin, board) = admin::admin(&conf).unzip();
     let period = progress.period().min(admin::period(board.as_ref()));
-    let mut world = settings::world(&conf, period);
-    if let Some(joined) = joined {
-        joined.apply(&mut settings, &mut world);
-    }
-    let world = os::World::new(&world);
-    let mut world = world.map_err(cannot_begin)?;
+    let mut world = world(&conf, period, joined, &mut settings)?;
     listen(&mut world, &lock, FileReloader::new(file, read, conf.clone(), key), admin)?;
-    let before = began.elapsed();
-    let now = world.now();
+    let (before, now) = (began.elapsed(), world.now());
     let meter = Meter::new(signal::tick);
     let mut engine = Engine::open(settings, &seeds, Box::new(disk), meter, now)
         .map_err(|error| refused(&directory, error))?;
@@ -141,6 +137,20 @@ fn configuration(file: &ConfFile) -> Result<Conf, Failure> {
     study::refuse_lab(&conf, path)?;
     named::refuse_missing(&conf, path)?;
     Ok(conf)
+}
+
+/// Sets up the world of a crawl, and the engine's settings if it is a node of a shared crawl.
+fn world(
+    conf: &Conf,
+    period: Duration,
+    joined: Option<cluster::Joined>,
+    engine: &mut Settings,
+) -> Result<os::World, Failure> {
+    let mut world = settings::world(conf, period);
+    if let Some(joined) = joined {
+        joined.apply(engine, &mut world);
+    }
+    os::World::new(&world).map_err(cannot_begin)
 }
 
 /// Returns the failure of a world that could not be set up.

@@ -156,7 +156,7 @@ fn text_of(reply: &str, member: &str) -> String {
 }
 
 /// Returns the commands that a verb stands for: one, except for many seeds.
-fn commands(verb: &Verb) -> Result<Vec<Command>, Failure> {
+pub(super) fn commands(verb: &Verb) -> Result<Vec<Command>, Failure> {
     Ok(vec![match verb {
         Verb::Pause { target } => Command::Pause { target: target.clone() },
         Verb::Resume { target } => Command::Resume { target: target.clone() },

@@ -188,6 +188,13 @@ pub enum Command {
         #[arg(long, default_value_t = 256, value_name = "MIB")]
         memory: u64,
     },
+    /// Watch or command a crawl that several machines share
+    #[cfg(feature = "cluster")]
+    Cluster {
+        /// What to do
+        #[command(subcommand)]
+        verb: ClusterVerb,
+    },
     /// Report from its crawl log what a crawl fetched, what it did not, and why
     ///
     /// Lists runs, seeds with what became of each, hosts and registrable domains, media types,
@@ -220,6 +227,36 @@ pub enum Command {
     Study(study::Command),
 }
 
+/// What is asked of a shared crawl.
+#[cfg(feature = "cluster")]
+#[derive(Debug, Subcommand)]
+pub enum ClusterVerb {
+    /// Show the nodes with their partitions and progress, and which logs aren't read to their ends
+    ///
+    /// Asks the queue, not the nodes; a node reports three times in `cluster.lease`.
+    Status {
+        /// The configuration of a node, or of anyone who may read the queue
+        #[command(flatten)]
+        file: ConfFile,
+        /// Print the state as JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Give a command to all nodes: `block`, `slow`, `pause`, `stop` and others of `sted ctl`
+    ///
+    /// The command is kept in the queue. Nodes that run carry it out within moments, others when
+    /// they come back or join; `stop`, `checkpoint` and `rotate` only those that run.
+    #[cfg(feature = "control")]
+    Ctl {
+        /// The configuration of a node, or of anyone who may write to the queue
+        #[command(flatten)]
+        file: ConfFile,
+        /// The command
+        #[command(subcommand)]
+        verb: ctl::Verb,
+    },
+}
+
 impl Cli {
     /// Returns the log level for stderr. `None` means that the environment (`RUST_LOG`) sets the
     /// level, with warnings as the default.
@@ -250,6 +287,12 @@ impl Cli {
             Command::Ctl { job, verb } => ctl::run(job, verb),
             #[cfg(feature = "control")]
             Command::Status { job, watch, json } => status::run(job, *watch, *json),
+            #[cfg(feature = "cluster")]
+            Command::Cluster { verb } => match verb {
+                ClusterVerb::Status { file, json } => cluster::status::run(file, *json),
+                #[cfg(feature = "control")]
+                ClusterVerb::Ctl { file, verb } => cluster::ctl::run(file, verb),
+            },
             Command::Wacz { job, out } => wacz::run(job, out.as_deref()),
             Command::Why { job, url, json } => why::run(job, url, *json),
             Command::Completions { shell } => completions(*shell),

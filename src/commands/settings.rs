@@ -57,7 +57,7 @@ pub fn engine(conf: &Conf, key: [u8; 16]) -> Settings {
         key: conf.url.settings(),
         scope: scope(&conf.scope, &conf.sites),
         links: links(conf),
-        store: store(&conf.store),
+        store: store(conf),
         state: State {
             crawl: crawl_of(conf, key),
             period: conf.state.checkpoint_period,
@@ -303,12 +303,14 @@ fn links(conf: &Conf) -> links::Settings {
     }
 }
 
-fn store(conf: &conf::Store) -> store::Settings {
+fn store(conf: &Conf) -> store::Settings {
+    let (conf, node) = (&conf.store, conf.cluster.node.as_ref());
     store::Settings {
         format: conf.format,
         gzip_level: conf.gzip_level,
         file_bytes_max: conf.file_bytes_max,
-        prefix: conf.prefix.clone(),
+        // The archives of several nodes may be put into one folder.
+        prefix: node.map_or_else(|| conf.prefix.clone(), |node| format!("{}-{node}", conf.prefix)),
         digest: conf.digest,
         has_thread: conf.threads > 0,
         requests: conf.requests,

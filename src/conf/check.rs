@@ -198,7 +198,7 @@ fn cluster(conf: &Conf, clash: &mut Reporter<'_>) {
     clash(
         !is_node && cluster.node.is_some(),
         &["cluster.node", "cluster.name"],
-        "has no effect without the name of a shared crawl; write name = \"...\", or remove this key",
+        "has no effect without the name of a shared crawl; write name = \"...\", or remove it",
     );
     clash(
         is_node && cluster.servers.is_empty(),

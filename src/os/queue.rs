@@ -9,7 +9,7 @@
 //! |---|---|
 //! | `Write` | a publication in the bucket that expects the last revision of its key |
 //! | `Publish` | an atomic batch (server 2.12), with a message id that the stream refuses twice |
-//! | `Read` | a direct get of several messages; if there are none, it waits for a notice of the log |
+//! | `Read` | a direct get of several messages; if there are none, it waits for a notice |
 //! | `Purge` | a purge of the subject below a sequence |
 //!
 //! Laws: `Connected` is reported before the entries as they are, and each later change follows.
@@ -22,6 +22,8 @@
 
 mod carry;
 mod link;
+mod look;
+mod monitor;
 mod names;
 mod publish;
 mod read;
@@ -30,7 +32,9 @@ mod trouble;
 
 use super::work::Mailbox;
 use crate::engine::contract::queue::{Event, Request};
-pub use setup::{Failure, agree, inspect};
+pub use look::{Look, change_orders, look};
+pub use monitor::{Sync, sync_of};
+pub use setup::{Failure, agree};
 use std::collections::VecDeque;
 use std::io;
 use std::path::PathBuf;
@@ -52,7 +56,7 @@ pub struct Settings {
     pub credentials: Option<PathBuf>,
     /// A user's name, and the file with the password.
     pub user: Option<(String, PathBuf)>,
-    /// A PEM file with the certificates of the authorities that are trusted instead of the system's.
+    /// A PEM file with the certificates of the authorities that are trusted beside the system's.
     pub roots: Option<PathBuf>,
     /// PEM files with the certificate of this node and its key.
     pub certificate: Option<(PathBuf, PathBuf)>,

@@ -1,8 +1,9 @@
 //! The section `[cluster]`: several machines that share one crawl.
 
 use super::{GIB, MIB, MINUTE, SECOND, section};
-use crate::conf::kind::{Kind, count, list, path, size, text, time};
+use crate::conf::kind::{Kind, count, list, parsed, path, size, text, time};
 use crate::conf::syntax;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -10,8 +11,8 @@ section! {
     /// Several machines that share this crawl, through a server of NATS JetStream (2.12 or newer).
     /// Each runs sted with the same configuration, but for cluster.node and job.directory.
     cluster: Cluster {
-        /// Name of the shared crawl, by which its nodes find each other at the servers. "none": this
-        /// machine crawls alone.
+        /// Name of the shared crawl, by which its nodes find each other at the servers. "none":
+        /// this machine crawls alone.
         ///
         /// Two crawls of one name would be taken for one.
         name: Option<String> = None, names().or("none"), [Kept];
@@ -45,6 +46,10 @@ section! {
 
         /// PEM file of the key of certificate_file.
         key_file: Option<PathBuf> = None, path().or("none"), [];
+
+        /// Address of the monitoring port of a server, which `sted check` asks whether the server
+        /// syncs each message to disk. A crawl doesn't need it.
+        monitor: Option<SocketAddr> = None, monitor().or("none"), [];
 
         /// Number of servers that store each message: 1, 3 or 5. It counts when the first node
         /// begins the crawl.
@@ -91,6 +96,10 @@ section! {
 /// The name of a crawl or of a node.
 fn names() -> Kind<String> {
     text("1 to 32 of a-z, 0-9 and '-'", syntax::node)
+}
+
+fn monitor() -> Kind<SocketAddr> {
+    parsed("an address with a port", syntax::listener, ToString::to_string)
 }
 
 fn servers() -> Kind<Vec<String>> {

@@ -41,7 +41,7 @@ fn mistake(key: &'static str, text: String) -> Failure {
     Failure { key, text, is_mistake: true }
 }
 
-fn trouble(key: &'static str, text: String) -> Failure {
+pub(super) fn trouble(key: &'static str, text: String) -> Failure {
     Failure { key, text, is_mistake: false }
 }
 
@@ -80,38 +80,8 @@ pub fn agree(settings: &Settings, value: Box<[u8]>) -> Result<Box<[u8]>, Failure
     })
 }
 
-/// What a look at the queue finds: see [`inspect`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
-    /// The version of the server.
-    pub version: String,
-    /// The value of the crawl's entry; `None` if no node has begun the crawl.
-    pub crawl: Option<Box<[u8]>>,
-}
-
-/// Looks at the queue without changing anything.
-///
-/// # Errors
-/// Those of [`agree`], of what is there.
-pub fn inspect(settings: &Settings) -> Result<Found, Failure> {
-    block_on(async {
-        let client = connect_once(settings).await?;
-        let version = client.server_info().version;
-        let context = jetstream::new(client);
-        let names = Names::of(&settings.crawl);
-        if find_stream(&context, &names).await?.is_none() {
-            return Ok(Found { version, crawl: None });
-        }
-        let bucket = context.get_key_value(&names.stream).await.ok();
-        let crawl = match bucket {
-            Some(bucket) => bucket.get(key_text(&Key::Crawl)).await.ok().flatten(),
-            None => None,
-        };
-        Ok(Found { version, crawl: crawl.map(|value| value.to_vec().into()) })
-    })
-}
-
-fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+/// Runs work in a runtime of its own.
+pub(super) fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
     let runtime = runtime().map_err(|error| trouble("cluster", error.to_string()))?;
     runtime.block_on(work)
 }
@@ -150,7 +120,7 @@ pub(super) async fn options(settings: &Settings) -> Result<ConnectOptions, Failu
     Ok(options)
 }
 
-async fn connect_once(settings: &Settings) -> Result<Client, Failure> {
+pub(super) async fn connect_once(settings: &Settings) -> Result<Client, Failure> {
     let connecting = options(settings).await?.connect(settings.servers.clone());
     let connected = tokio::time::timeout(CONNECT_MAX, connecting).await;
     let servers = settings.servers.join(", ");
@@ -200,7 +170,14 @@ fn version_of(text: &str) -> Option<(u32, u32)> {
     Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
 }
 
-async fn find_stream(context: &Context, names: &Names) -> Result<Option<stream::Config>, Failure> {
+/// Returns the configuration of the crawl's stream; `None` if there is none.
+///
+/// # Errors
+/// It isn't what a crawl needs, or the server doesn't say.
+pub(super) async fn find_stream(
+    context: &Context,
+    names: &Names,
+) -> Result<Option<stream::Config>, Failure> {
     match context.get_stream(&names.stream).await {
         Ok(found) => {
             let config = found.cached_info().config.clone();

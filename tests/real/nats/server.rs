@@ -47,6 +47,12 @@ impl Server {
         self.clients
     }
 
+    /// Returns the address of the monitoring port.
+    #[cfg(feature = "study")]
+    pub(crate) fn monitoring(&self) -> SocketAddr {
+        self.monitoring
+    }
+
     /// Returns the URL for clients.
     pub(crate) fn url(&self) -> String {
         format!("nats://{}", self.clients)
