@@ -10,7 +10,7 @@ STED = $(or $(CARGO_TARGET_DIR),target)/release/sted
 build stations frontier-study: export STED_COMMIT = $(shell git describe --always --dirty 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build crawl compare profile figure-5b study cache-study frontier-study test sim crash cluster orders operate kill props fresh fuzz check check-crawler msrv deny conformance
+.PHONY: help deps build crawl compare profile figure-5b study cache-study frontier-study test sim crash cluster cluster-faults clusters orders operate kill props fresh fuzz check check-crawler msrv deny conformance
 .PHONY: bench bench-peers stations count map golden doc install dist clean ci
 
 help: ## list the targets
@@ -46,7 +46,13 @@ crash: ## check simulated crawls that crash and resume, with N=1000 seeds, or wi
 	@tests/deps build
 	STED_CRASH_N="$(N)" STED_CRASH_SEED="$(SEED)" $(if $(FOLDER),STED_CRASH_FOLDER="$(abspath $(FOLDER))") $(CARGO) test --locked --test tests crash::sweep_of_crashes -- --ignored --nocapture
 
-cluster: ## check simulated crawls by several nodes, with N=1000 seeds, or with SEED=
+cluster: deps ## crawl 600 hosts by three real processes that share a real nats-server: some minutes
+	$(CARGO) test --locked --test tests lab::nodes::six_hundred_hosts -- --ignored --nocapture
+
+cluster-faults: deps ## kill, stop and cut off nodes and their nats-server, N=50 times
+	STED_FAULTS_N="$(N)" $(CARGO) test --locked --test tests lab::nodes::more_faults -- --ignored --nocapture
+
+clusters: ## check simulated crawls by several nodes, with N=1000 seeds, or with SEED=
 	@tests/deps build
 	STED_CLUSTER_N="$(N)" STED_CLUSTER_SEED="$(SEED)" $(if $(FOLDER),STED_CLUSTER_FOLDER="$(abspath $(FOLDER))") $(CARGO) test --locked --test tests cluster::sweep_of_clusters -- --ignored --nocapture
 
@@ -76,9 +82,10 @@ check: ## check format, lints and documentation
 	$(CARGO) clippy --locked --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --no-deps --document-private-items
 
-check-crawler: ## check that the crawler and its tests build without the study, with and without the control socket
+check-crawler: ## check that the crawler and its tests build without the study, with and without control socket and cluster
 	$(CARGO) check --locked --no-default-features --all-targets
 	$(CARGO) check --locked --no-default-features --features control --all-targets
+	$(CARGO) check --locked --no-default-features --features cluster --all-targets
 
 msrv: ## check that the code builds with the oldest Rust that Cargo.toml allows (FETCH=1 installs it)
 	@tests/msrv $(FETCH:%=fetch)

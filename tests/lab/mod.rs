@@ -7,6 +7,8 @@
 mod compare;
 mod crawl;
 mod kill;
+#[cfg(feature = "cluster")]
+mod nodes;
 mod one_line;
 mod operate;
 mod polite;
