@@ -7,6 +7,7 @@
 //! seeds 1 to 1000, `make clusters SEED=7` one of them with its plan. Seeds that failed once stay
 //! in [`REGRESSIONS`].
 
+mod audit;
 mod plan;
 mod stand;
 

@@ -173,21 +173,10 @@ pub enum Command {
     /// in order.
     ///
     /// Example: sted audit jobs/crawl --format html --out audit.html
+    ///
+    /// Example: sted audit --cluster nodes/a nodes/b nodes/c
     #[command(after_long_help = audit::HELP)]
-    Audit {
-        /// Job directories, or files of crawl logs
-        #[arg(required = true)]
-        jobs: Vec<PathBuf>,
-        /// The form of the result
-        #[arg(long, value_enum, default_value_t)]
-        format: audit::Format,
-        /// Write the result to this file instead of stdout
-        #[arg(long)]
-        out: Option<PathBuf>,
-        /// The memory that may be used, in MiB; servers beyond it are counted, not audited
-        #[arg(long, default_value_t = 256, value_name = "MIB")]
-        memory: u64,
-    },
+    Audit(audit::Options),
     /// Watch or command a crawl that several machines share
     #[cfg(feature = "cluster")]
     Cluster {
@@ -278,9 +267,7 @@ impl Cli {
     pub fn run(&self) -> Result<Exit, Failure> {
         match &self.command {
             Command::Check { file, urls, json } => check::run(file, urls, *json),
-            Command::Audit { jobs, format, out, memory } => {
-                audit::run(jobs, *format, out.as_deref(), memory << 20)
-            }
+            Command::Audit(options) => audit::run(options),
             Command::Report(options) => report::run(options),
             Command::Crawl(asked) => crawl::run(asked),
             #[cfg(feature = "control")]

@@ -92,6 +92,19 @@ struct Stand<'a> {
 /// # Errors
 /// The laws that were broken.
 pub fn run(plan: &Plan, sabotage: Option<Broken>) -> Result<Tally, String> {
+    let folder = std::env::var("STED_CLUSTER_FOLDER").ok();
+    run_into(folder.as_ref().map(Path::new), plan, sabotage)
+}
+
+/// Runs a plan, and writes the job directories of all nodes to a folder.
+///
+/// # Errors
+/// The laws that were broken.
+pub fn run_into(
+    folder: Option<&Path>,
+    plan: &Plan,
+    sabotage: Option<Broken>,
+) -> Result<Tally, String> {
     let (web, seeds, _) = plan.crawl.parts();
     let worlds = plan.nodes.iter().map(|node| {
         let mut world = World::of_web(Arc::clone(&web), plan.crawl.world.clone());
@@ -106,8 +119,8 @@ pub fn run(plan: &Plan, sabotage: Option<Broken>) -> Result<Tally, String> {
     let lives = vec![0; plan.nodes.len()];
     let mut stand = Stand { plan, sabotage, seeds, disks, lives, cluster, judge };
     stand.run()?;
-    if let Ok(folder) = std::env::var("STED_CLUSTER_FOLDER") {
-        stand.leave(Path::new(&folder));
+    if let Some(folder) = folder {
+        stand.leave(folder);
     }
     let Stand { mut cluster, judge, .. } = stand;
     cluster.watch(Box::new(|_, _, _| {}));
@@ -218,11 +231,14 @@ impl Stand<'_> {
         }
     }
 
-    /// Writes the disks of all nodes to `folder`, for inspection.
+    /// Writes the disks of all nodes and their configuration to `folder`, for inspection.
     fn leave(&self, folder: &Path) {
         for (node, disk) in self.disks.iter().enumerate() {
+            let job = folder.join(name_of(node));
+            fs::create_dir_all(&job).expect("writable");
+            fs::write(job.join("conf.toml"), self.plan.crawl.conf_text()).expect("writable");
             for name in disk.names() {
-                let file = folder.join(name_of(node)).join(&name);
+                let file = job.join(&name);
                 fs::create_dir_all(file.parent().expect("it has a folder")).expect("writable");
                 fs::write(file, disk.read(&name).expect("it is there")).expect("writable");
             }

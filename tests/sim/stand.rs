@@ -128,6 +128,11 @@ impl Plan {
     }
 
     fn conf(&self) -> Conf {
+        Conf::parse(&self.conf_text(), "plan").unwrap_or_else(|mistakes| panic!("{mistakes}"))
+    }
+
+    /// Returns the configuration as a file has it.
+    pub fn conf_text(&self) -> String {
         let mut sections: BTreeMap<&str, BTreeMap<&str, &str>> = BTreeMap::new();
         let seeds = "job.seeds = [\"http://h0000.test/\"]";
         let lines = BASE.iter().copied().chain([seeds]);
@@ -141,7 +146,7 @@ impl Plan {
             text += &format!("[{section}]\n");
             keys.iter().for_each(|(name, value)| text += &format!("{name} = {value}\n"));
         }
-        Conf::parse(&text, "plan").unwrap_or_else(|mistakes| panic!("{mistakes}"))
+        text
     }
 }
 

@@ -4,95 +4,21 @@
 //! owed: a visit is taken to last from its first request to the end of its last reply, and to have
 //! the requests that the log shows. So a rest that is found too short was too short.
 //!
-//! Events must come in the order of their times, run by run.
+//! Several nodes of one crawl owe the same rests together: to a server whoever visited it last, and
+//! to a domain `delay_max` between the requests of two of them, because a node waits that long when
+//! it takes over. A visit that ends when the next owner has begun its own was under way when its
+//! node was stopped or lost its session; it is counted apart. A rest of an address is owed by each
+//! node alone; all of them keep the cap and the pace that they divide among them (`crowd`).
+//!
+//! Events must come in the order of their times: those of a run exactly, those of several nodes as
+//! far as their calendars agree.
 
-use super::order::Event;
-use super::promises::{Promise, Promised};
+use super::clocks::{Clocks, Link};
+use super::crowd::Crowds;
+use super::order::{Event, What};
+use super::promises::{Promise, Promised, Whole};
+use super::rows::{Kind, Row, Time, margin};
 use smallvec::SmallVec;
-
-/// What servers are counted by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    Server,
-    Host,
-    Address,
-    Domain,
-}
-
-impl Kind {
-    pub(super) const ALL: [Self; 4] = [Self::Server, Self::Host, Self::Address, Self::Domain];
-
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Server => "server",
-            Self::Host => "host",
-            Self::Address => "address",
-            Self::Domain => "domain",
-        }
-    }
-}
-
-/// The figures of one server, host, address or domain.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Row {
-    pub(super) requests: u64,
-    /// The smallest gap between two visits; `None` with one visit.
-    pub(super) gap: Option<u64>,
-    /// The gap with the smallest margin, and what was owed then.
-    pub(super) tightest: Option<(u64, u64)>,
-    /// The largest numbers of requests and of visits at once.
-    pub(super) at_once: u32,
-    pub(super) visits_at_once: u32,
-    /// The largest number of requests on one day (UTC).
-    pub(super) a_day: u32,
-    /// The number of promises that were broken.
-    pub(super) broken: u32,
-    today: (u32, u32),
-    last: Last,
-    /// When the last visits began; only of what owes a delay of its own.
-    began: SmallVec<[u64; 1]>,
-    /// Requests that may be in progress: when each ended, and its server.
-    active: SmallVec<[(u64, u32); 1]>,
-    /// Until when the row rests because of the visits to a server.
-    rest: (u64, u32),
-}
-
-/// The last request: its run, and when the last reply ended.
-#[derive(Clone, Copy, Debug, Default)]
-struct Last {
-    run: u32,
-    ended: u64,
-}
-
-impl Row {
-    fn count(&mut self, event: &Event) {
-        let day = u32::try_from(event.at / 86_400_000_000).unwrap_or(u32::MAX);
-        self.today = if self.today.0 == day { (day, self.today.1 + 1) } else { (day, 1) };
-        self.a_day = self.a_day.max(self.today.1);
-        self.requests += 1;
-    }
-
-    /// Adds a request to those in progress; returns the number of servers that are being visited.
-    fn begin(&mut self, event: &Event) -> u32 {
-        self.active.retain(|(ended, _)| *ended > event.at);
-        self.active.push((event.ended, event.server));
-        let mut servers: SmallVec<[u32; 8]> = self.active.iter().map(|(_, id)| *id).collect();
-        servers.sort_unstable();
-        servers.dedup();
-        let visits = u32::try_from(servers.len()).unwrap_or(u32::MAX);
-        self.at_once = self.at_once.max(u32::try_from(self.active.len()).unwrap_or(u32::MAX));
-        self.visits_at_once = self.visits_at_once.max(visits);
-        visits
-    }
-
-    fn note_gap(&mut self, gap: u64, owed: u64) {
-        self.gap = Some(self.gap.map_or(gap, |least| least.min(gap)));
-        let margin = |(gap, owed): (u64, u64)| i128::from(gap) - i128::from(owed);
-        if self.tightest.is_none_or(|least| margin((gap, owed)) < margin(least)) {
-            self.tightest = Some((gap, owed));
-        }
-    }
-}
 
 /// What is known of the last visit to a server.
 #[derive(Clone, Debug, Default)]
@@ -102,6 +28,8 @@ struct Visit {
     began: u64,
     ended: u64,
     requests: u64,
+    /// Whether a request was sent.
+    is_sent: bool,
     /// Until when replies asked the crawler to wait.
     asked_until: u64,
     crawl_delay: u64,
@@ -116,64 +44,74 @@ pub(super) enum Breach {
     Overlap,
     /// More visits at once than allowed.
     AtOnce { kind: Kind, visits: u32, most: u32 },
+    /// A domain was asked too early after another node had asked it.
+    Takeover { other: u32, gap: u64, owed: u64 },
+    /// More visits of all nodes to an address than its rest allows.
+    Crowd { visits: u32, time: u64, delay: u64 },
 }
 
-/// The books of a job: the figures of all servers and of what they share.
-#[derive(Debug, Default)]
+/// What was counted besides breaches.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Tally {
+    /// The number of visits whose gap was checked.
+    pub(super) checked: u64,
+    /// The number of visits before which the calendar went back, so their gap is not known.
+    pub(super) set_back: u64,
+    /// The number of visits whose times contradict their numbers.
+    pub(super) disordered: u64,
+    /// The number of visits that ended when another node had taken the server over.
+    pub(super) late: u64,
+}
+
+/// The books of a crawl: the figures of all servers and of what they share.
+#[derive(Debug)]
 pub(super) struct Books {
     /// The rows by [`Kind`]; the index of a server is that in its events.
     pub(super) rows: [Vec<Row>; 4],
     visits: Vec<Visit>,
     /// The host and the domain of each server.
     pub(super) groups: Vec<(u32, u32)>,
-    promises: Vec<Promised>,
-    /// The number of the present run, and when it began.
-    run: u32,
-    began_run: u64,
-    /// The numbers of visits whose gap was checked, and of those whose last visit isn't in the log.
-    pub(super) checked: u64,
-    pub(super) unknown: u64,
-    /// The number of visits before which the calendar went back, so their gap is not known.
-    pub(super) set_back: u64,
-    /// The number of visits whose times contradict their numbers.
-    pub(super) disordered: u64,
+    /// The promises of each node.
+    promises: Vec<Vec<Promised>>,
+    pub(super) clocks: Clocks,
+    /// When each domain was asked last; only of several nodes.
+    asked: Vec<Option<Time>>,
+    crowds: Crowds,
+    /// Set for several nodes, if it is known.
+    pub(super) whole: Option<Whole>,
+    pub(super) tally: Tally,
 }
 
 impl Books {
-    /// Begins a run. `drift` is how much later the calendar was than the clock of the run before
-    /// at its end, in microseconds: from now on, times of earlier runs are those of the calendar.
-    pub(super) fn begin_run(&mut self, run: u64, drift: i64) {
-        let shift = |time: &mut u64| *time = time.saturating_add_signed(drift);
-        for row in self.rows.iter_mut().flatten().filter(|row| row.requests > 0) {
-            row.active.clear();
-            row.began.clear();
-            shift(&mut row.last.ended);
-            shift(&mut row.rest.0);
+    pub(super) fn new(clocks: Clocks) -> Self {
+        Self {
+            rows: Default::default(),
+            visits: Vec::new(),
+            groups: Vec::new(),
+            promises: (0..clocks.nodes()).map(|_| Vec::new()).collect(),
+            clocks,
+            asked: Vec::new(),
+            crowds: Crowds::default(),
+            whole: None,
+            tally: Tally::default(),
         }
-        for visit in self.visits.iter_mut().filter(|visit| visit.requests > 0) {
-            shift(&mut visit.began);
-            shift(&mut visit.ended);
-            shift(&mut visit.asked_until);
-        }
-        self.run += 1;
-        self.began_run = run;
     }
 
-    /// Adds promises, which are in force from a time on.
-    pub(super) fn promise(&mut self, promised: Promised) {
-        self.promises.push(promised);
+    /// Adds promises of a node, which are in force from a time on.
+    pub(super) fn promise(&mut self, node: u32, promised: Promised) {
+        self.promises[node as usize].push(promised);
     }
 
     /// Adds what was promised to the server that was added last, which is on `host`.
     pub(super) fn promise_server(&mut self, host: &str) {
         let server = u32::try_from(self.groups.len() - 1).expect("fewer than 2^32 servers");
-        for Promised { own, tables, .. } in &mut self.promises {
+        for Promised { own, tables, .. } in self.promises.iter_mut().flatten() {
             own.extend(tables.of(host).map(|own| (server, own)));
         }
     }
 
-    pub(super) fn has_promises(&self) -> bool {
-        !self.promises.is_empty()
+    pub(super) fn has_promises(&self, node: u32) -> bool {
+        !self.promises[node as usize].is_empty()
     }
 
     /// Adds a server of a host and of a domain.
@@ -194,137 +132,264 @@ impl Books {
         }
     }
 
+    fn is_shared(&self) -> bool {
+        self.clocks.nodes() > 1
+    }
+
     /// Takes an event, and passes each broken promise to `sink`.
     pub(super) fn take(&mut self, event: &Event, sink: &mut impl FnMut(Breach)) {
-        let promise = self.promise_at(event.ended, event.server);
-        if event.request == 0 {
-            let visit = &mut self.visits[event.server as usize];
-            visit.crawl_delay = event.wait;
-            return self.rest(event.server, &promise);
-        }
-        let visit = &self.visits[event.server as usize];
-        let run = self.run;
-        let is_new = visit.requests == 0 || (visit.run, visit.number) != (run, event.visit);
+        self.clocks.note(event);
         let mut breaches = Breaches::new();
-        if is_new {
-            self.check_rest(event, &mut breaches);
-            self.check_groups(event, &promise, &mut breaches);
+        match event.what {
+            What::Rules => self.learn(event),
+            What::Visit => self.check_crowd(event, &mut breaches),
+            What::Request(number) => self.ask(event, number, &mut breaches),
+            What::NoConnection => {
+                let last = &self.visits[event.server as usize];
+                let link = self.clocks.link(event.clock, last.run);
+                if last.requests > 0 && link == Link::Other {
+                    // Nobody knows when it was tried: the node may have been stopped since.
+                    self.count(event, None, &mut breaches);
+                } else {
+                    self.ask(event, 1, &mut breaches);
+                }
+            }
+        }
+        breaches.into_iter().for_each(sink);
+    }
+
+    /// Takes the Crawl-delay of rules that have become known to a node.
+    fn learn(&mut self, event: &Event) {
+        let visit = &mut self.visits[event.server as usize];
+        if visit.requests > 0 && self.clocks.link(event.clock, visit.run) == Link::Other {
+            return; // Another node has read its own.
+        }
+        visit.crawl_delay = event.wait;
+        self.rest(event);
+    }
+
+    /// Takes a request, by its number in its visit.
+    fn ask(&mut self, event: &Event, number: u32, breaches: &mut Breaches) {
+        let promise = self.promise_at(event, event.ended);
+        let run = event.clock.run;
+        let takeover = self.take_over(event, &promise, breaches);
+        let visit = &self.visits[event.server as usize];
+        if visit.requests == 0 || (visit.run, visit.number) != (run, event.visit) {
+            self.check_rest(event, takeover, breaches);
+            self.check_host(event, takeover, breaches);
+            self.check_delays(event, breaches);
             let visit = &mut self.visits[event.server as usize];
-            self.disordered += u64::from(visit.run == run && event.visit < visit.number);
-            let began = if event.began > 0 { event.began.min(event.at) } else { event.at };
+            self.tally.disordered += u64::from(visit.run == run && event.visit < visit.number);
+            let began = event.visit_began().min(event.at);
             let (number, crawl_delay) = (event.visit, visit.crawl_delay);
             *visit = Visit { run, number, began, crawl_delay, ..Visit::default() };
         }
         let visit = &mut self.visits[event.server as usize];
-        visit.requests = (visit.requests + 1).max(event.request.into());
+        visit.requests = (visit.requests + 1).max(number.into());
+        visit.is_sent |= event.what != What::NoConnection;
         visit.ended = visit.ended.max(event.ended);
         if event.wait > 0 {
             visit.asked_until = visit.asked_until.max(event.ended.saturating_add(event.wait));
         }
-        self.count(event, &promise, &mut breaches);
-        self.rest(event.server, &promise);
-        breaches.into_iter().for_each(sink);
+        self.count(event, Some(&promise), breaches);
+        self.rest(event);
+    }
+
+    /// Notes that a node asks a domain, and checks how long ago another one did. If that is long
+    /// enough, returns how long a node waits that takes a domain over; else 0.
+    fn take_over(&mut self, event: &Event, promise: &Promise, breaches: &mut Breaches) -> u64 {
+        if !self.is_shared() || event.what == What::NoConnection {
+            return 0;
+        }
+        let (_, domain) = self.groups[event.server as usize];
+        let now = Time { at: event.at, run: event.clock.run };
+        if self.asked.len() <= domain as usize {
+            self.asked.resize(domain as usize + 1, None);
+        }
+        let before = self.asked[domain as usize].replace(now);
+        let is_other = |last: &Time| self.clocks.link(event.clock, last.run) == Link::Other;
+        let Some(last) = before.filter(is_other) else { return promise.delay_max };
+        let gap = event.at.saturating_sub(self.clocks.convert(event.clock, last.at, last.run));
+        let (owed, slack) = (promise.delay_max, self.clocks.slack(Link::Other));
+        if gap.saturating_add(slack) >= owed {
+            return owed;
+        }
+        let other = self.clocks.node_of(last.run);
+        breaches.push(Breach::Takeover { other, gap, owed });
+        0
     }
 
     /// Checks the rest of a server that is over when a visit begins.
-    fn check_rest(&mut self, event: &Event, breaches: &mut Breaches) {
-        let began_run = self.began_run;
-        let visit = &self.visits[event.server as usize];
-        let slack = if visit.run == self.run { 0 } else { SLACK };
-        let row = &mut self.rows[Kind::Server as usize][event.server as usize];
+    fn check_rest(&mut self, event: &Event, takeover: u64, breaches: &mut Breaches) {
+        let Self { clocks, rows, visits, tally, .. } = self;
+        let began_run = clocks.began(event.clock.run);
         let is_restart = event.rule == RESTART;
         if is_restart && event.at < began_run.saturating_add(event.owed) {
             let gap = event.at.saturating_sub(began_run);
             breaches.push(Breach::Gap { kind: Kind::Server, gap, owed: event.owed });
         }
+        let visit = &visits[event.server as usize];
         if visit.requests == 0 {
-            self.unknown += u64::from(event.owed > 0 && !is_restart);
-        } else if slack > 0 && event.at < visit.ended {
-            self.set_back += 1;
-        } else {
-            self.checked += 1;
-            let claimed = if is_restart { 0 } else { event.owed };
-            let due = row.rest.0.saturating_sub(slack);
-            let owed = due.saturating_sub(visit.ended).max(claimed);
-            let gap = event.at.saturating_sub(visit.ended);
-            row.note_gap(gap, owed);
-            if event.at < visit.ended {
-                breaches.push(Breach::Overlap);
-            } else if gap < owed {
-                breaches.push(Breach::Gap { kind: Kind::Server, gap, owed });
-            }
+            return;
+        }
+        let link = clocks.link(event.clock, visit.run);
+        let slack = clocks.slack(link);
+        let row = &mut rows[Kind::Server as usize][event.server as usize];
+        let ended = clocks.convert(event.clock, visit.ended, visit.run);
+        if link == Link::Restart && event.at < ended {
+            tally.set_back += 1;
+            return;
+        }
+        if link == Link::Other && !visit.is_sent {
+            return;
+        }
+        tally.checked += 1;
+        // What another node says was owed counts from its own last visit.
+        let claimed = if is_restart || link == Link::Other { 0 } else { event.owed };
+        let due = clocks.convert(event.clock, row.rest.0.at, row.rest.0.run).saturating_sub(slack);
+        let owed = due.saturating_sub(ended).max(claimed);
+        let gap = event.at.saturating_sub(ended);
+        let has_overlap = event.at.saturating_add(if link == Link::Other { slack } else { 0 });
+        let is_broken = has_overlap < ended || gap < owed;
+        if is_broken && link == Link::Other && gap < takeover {
+            tally.late += 1;
+            return;
+        }
+        row.note_gap(gap, owed);
+        if has_overlap < ended {
+            breaches.push(Breach::Overlap);
+        } else if gap < owed {
+            breaches.push(Breach::Gap { kind: Kind::Server, gap, owed });
         }
     }
 
-    /// Checks the rests that a host, an address and a domain owe when a visit begins.
-    fn check_groups(&mut self, event: &Event, promise: &Promise, breaches: &mut Breaches) {
-        let (host, domain) = self.groups[event.server as usize];
-        let row = &mut self.rows[Kind::Host as usize][host as usize];
-        let slack = if row.last.run == self.run { 0 } else { SLACK };
-        if row.requests > 0 && event.at >= row.last.ended {
-            let gap = event.at - row.last.ended;
-            let owed = row.rest.0.saturating_sub(slack).saturating_sub(row.last.ended);
-            row.note_gap(gap, owed);
-            // The server's own rest is checked as such.
-            if gap < owed && row.rest.1 != event.server {
-                breaches.push(Breach::Gap { kind: Kind::Host, gap, owed });
-            }
+    /// Checks the rest that a host owes when a visit begins.
+    fn check_host(&mut self, event: &Event, takeover: u64, breaches: &mut Breaches) {
+        let Self { clocks, rows, groups, .. } = self;
+        let row = &mut rows[Kind::Host as usize][groups[event.server as usize].0 as usize];
+        if row.requests == 0 {
+            return;
         }
-        let began = if event.began > 0 { event.began } else { event.at };
-        let limits = [
-            (Kind::Domain, domain, promise.domain.1),
-            (Kind::Address, event.address, promise.address.1),
-        ];
-        for (kind, index, owed) in limits {
-            let Some(row) = self.rows[kind as usize].get_mut(index as usize) else { continue };
-            let slack = if row.last.run == self.run { 0 } else { SLACK };
-            // Visits may overlap, but their beginnings may not be closer than the delay.
-            let others = row.began.iter().map(|other| other.abs_diff(began));
-            // One request doesn't show whether a visit of several is over.
-            let is_over = promise.is_single && row.requests > 0 && row.last.ended <= began;
-            let over = is_over.then(|| began - row.last.ended + slack);
-            let Some(gap) = others.chain(over).min() else { continue };
-            row.note_gap(gap, owed);
-            if gap < owed {
-                breaches.push(Breach::Gap { kind, gap, owed });
-            }
+        let here = |time: Time| clocks.convert(event.clock, time.at, time.run);
+        let link = clocks.link(event.clock, row.last.run);
+        let (ended, (rest, server)) = (here(row.last), row.rest);
+        if event.at < ended {
+            return;
         }
-        for (kind, index, owed) in limits {
-            if owed > 0
-                && let Some(row) = self.rows[kind as usize].get_mut(index as usize)
-            {
-                if row.began.len() == BEGAN_MAX {
-                    row.began.remove(0);
+        let gap = event.at - ended;
+        let owed = here(rest).saturating_sub(clocks.slack(link)).saturating_sub(ended);
+        let is_others = clocks.link(event.clock, rest.run) == Link::Other;
+        if is_others && gap < owed && here(rest).saturating_sub(event.at) < takeover {
+            return; // A visit was under way when the host was taken over.
+        }
+        row.note_gap(gap, owed);
+        // The server's own rest is checked as such.
+        if gap < owed && server != event.server {
+            breaches.push(Breach::Gap { kind: Kind::Host, gap, owed });
+        }
+    }
+
+    /// Checks the delays that an address and a domain owe when a visit begins.
+    fn check_delays(&mut self, event: &Event, breaches: &mut Breaches) {
+        let (_, domain) = self.groups[event.server as usize];
+        let began = event.visit_began();
+        for (kind, index) in [(Kind::Domain, domain), (Kind::Address, event.address)] {
+            let Some(row) = self.rows[kind as usize].get(index as usize) else { continue };
+            let least = self.least_gap(event, kind, row);
+            let owes = self.delay_at(event.clock.run, began, kind) > 0;
+            let row = &mut self.rows[kind as usize][index as usize];
+            if let Some((gap, owed)) = least {
+                row.note_gap(gap, owed);
+                if gap < owed {
+                    breaches.push(Breach::Gap { kind, gap, owed });
                 }
-                row.began.push(began);
+            }
+            if owes {
+                row.begun(event, &self.clocks);
             }
         }
     }
 
-    /// Counts a request in all rows that it belongs to.
-    fn count(&mut self, event: &Event, promise: &Promise, breaches: &mut Breaches) {
+    /// Returns the gap with the smallest margin between the beginning of a visit and those before
+    /// it, and the delay that is owed, which may have changed between them.
+    fn least_gap(&self, event: &Event, kind: Kind, row: &Row) -> Option<(u64, u64)> {
+        let (clock, began) = (event.clock, event.visit_began());
+        let now = self.delay_at(clock.run, began, kind);
+        let owed = |time: Time| self.delay_at(time.run, time.at, kind).min(now);
+        // Visits may overlap, but their beginnings may not be closer than the delay.
+        let others = row.began.iter().filter_map(|other| {
+            let gap = self.clocks.convert(clock, other.at, other.run).abs_diff(began);
+            match self.clocks.link(clock, other.run) {
+                Link::Same => Some((gap, owed(*other))),
+                // Each node has its own delay of an address.
+                Link::Other if kind == Kind::Domain => {
+                    let slack = self.clocks.slack(Link::Other);
+                    Some((gap.saturating_add(slack), owed(*other)))
+                }
+                Link::Other | Link::Restart => None,
+            }
+        });
+        // One request doesn't show whether a visit of several is over.
+        let is_single = self.promised_at(clock.run, event.ended).is_some_and(|it| it.is_single);
+        let link = self.clocks.link(clock, row.last.run);
+        let ended = self.clocks.convert(clock, row.last.at, row.last.run);
+        let is_over = is_single && row.requests > 0 && link != Link::Other && ended <= began;
+        let over = is_over.then(|| (began - ended + self.clocks.slack(link), owed(row.last)));
+        others.chain(over).min_by_key(|gap| margin(*gap))
+    }
+
+    /// Checks how many visits of all nodes an address gets.
+    fn check_crowd(&mut self, event: &Event, breaches: &mut Breaches) {
+        let Some(Whole { delay, .. }) = self.whole else { return };
+        let own = self.delay_at(event.clock.run, event.at, Kind::Address);
+        // Clocks of nodes may run a thousandth too fast.
+        let delay = delay.min(own) / 1_000 * 999;
+        let others = u64::try_from(self.clocks.nodes() - 1).unwrap_or(u64::MAX);
+        let slack = self.clocks.slack(Link::Other);
+        let most = delay.saturating_mul(others).saturating_add(slack);
+        let found = self.crowds.take(event.address, (event.calendar(), delay), most);
+        if let Some((visits, time)) = found {
+            self.rows[Kind::Address as usize][event.address as usize].broken += 1;
+            breaches.push(Breach::Crowd { visits, time, delay });
+        }
+    }
+
+    /// Counts a request in all rows that it belongs to, and checks how many visits there are at
+    /// once if promises are given.
+    fn count(&mut self, event: &Event, promise: Option<&Promise>, breaches: &mut Breaches) {
         let (host, domain) = self.groups[event.server as usize];
+        let (address_most, domain_most) =
+            promise.map_or((0, 0), |promise| (promise.address.0, promise.domain.0));
+        let address_most = match self.whole {
+            Some(whole) if whole.visits_max > 0 => whole.visits_max.max(address_most),
+            _ if self.is_shared() => 0,
+            _ => address_most,
+        };
         let limits = [
             (Kind::Server, event.server, 1),
             (Kind::Host, host, 1),
-            (Kind::Address, event.address, promise.address.0),
-            (Kind::Domain, domain, promise.domain.0),
+            (Kind::Address, event.address, address_most),
+            (Kind::Domain, domain, domain_most),
         ];
         for (kind, index, most) in limits {
             let Some(row) = self.rows[kind as usize].get_mut(index as usize) else { continue };
             row.count(event);
-            let visits = row.begin(event);
-            row.last.ended = row.last.ended.max(event.ended);
-            row.last.run = self.run;
-            if most > 0 && visits > most {
-                breaches.push(Breach::AtOnce { kind, visits, most });
+            if promise.is_some() {
+                // What other nodes do at a domain is checked when it is taken over.
+                let visits = row.begin(event, &self.clocks, kind == Kind::Address);
+                row.end(event, &self.clocks);
+                if most > 0 && visits > most {
+                    breaches.push(Breach::AtOnce { kind, visits, most });
+                }
             }
             row.broken += u32::from(breaches.iter().any(|breach| breach.kind() == kind));
         }
     }
 
     /// Computes until when a server and its host rest, from what is known of the last visit.
-    fn rest(&mut self, server: u32, promise: &Promise) {
+    fn rest(&mut self, event: &Event) {
+        let promise = self.promise_at(event, event.ended);
+        let server = event.server;
         let visit = &self.visits[server as usize];
         if visit.requests == 0 {
             return;
@@ -332,19 +397,43 @@ impl Books {
         let lasted = visit.ended.saturating_sub(visit.began);
         let rest = promise.rest(visit.requests, lasted, visit.crawl_delay);
         let until = visit.ended.saturating_add(rest).max(visit.asked_until);
+        let until = Time { at: until, run: visit.run };
         self.rows[Kind::Server as usize][server as usize].rest = (until, server);
         let row = &mut self.rows[Kind::Host as usize][self.groups[server as usize].0 as usize];
-        if until > row.rest.0 || row.rest.1 == server {
+        let here = |time: Time| self.clocks.convert(event.clock, time.at, time.run);
+        if row.rest.1 == server || here(until) > here(row.rest.0) {
             row.rest = (until, server);
         }
     }
 
-    /// Returns the promises to a server at a time.
-    fn promise_at(&self, at: u64, server: u32) -> Promise {
-        let mut known = self.promises.iter().rev();
-        let found = known.find(|known| known.promise.from <= at).or(self.promises.first());
+    /// Returns the promises that a node had made at a time.
+    fn promised_at(&self, run: u32, at: u64) -> Option<&Promise> {
+        self.all_promised_at(run, at).map(|promised| &promised.promise)
+    }
+
+    fn all_promised_at(&self, run: u32, at: u64) -> Option<&Promised> {
+        let promises = &self.promises[self.clocks.node_of(run) as usize];
+        let mut known = promises.iter().rev();
+        known.find(|known| known.promise.from <= at).or(promises.first())
+    }
+
+    /// Returns the delay of an address or a domain that a node had promised at a time of a run.
+    fn delay_at(&self, run: u32, at: u64, kind: Kind) -> u64 {
+        let Some(promise) = self.promised_at(run, at) else { return 0 };
+        if kind == Kind::Domain {
+            return promise.domain.1;
+        }
+        // Before a run writes its first line the number of nodes may have changed unannounced.
+        let is_announced = (self.clocks.began(run)..=at).contains(&promise.from);
+        let whole = self.whole.filter(|_| !is_announced).map(|whole| whole.delay);
+        whole.unwrap_or(u64::MAX).min(promise.address.1)
+    }
+
+    /// Returns the promises to the server of an event that its node had made at a time.
+    fn promise_at(&self, event: &Event, at: u64) -> Promise {
+        let found = self.all_promised_at(event.clock.run, at);
         let Some(Promised { promise, own, .. }) = found else { return Promise::default() };
-        let own = own.get(&server).copied().unwrap_or_default();
+        let own = own.get(&event.server).copied().unwrap_or_default();
         Promise {
             delay: own.delay.unwrap_or(promise.delay),
             factor_milli: own.factor_milli.unwrap_or(promise.factor_milli),
@@ -358,100 +447,16 @@ impl Breach {
         match self {
             Self::Gap { kind, .. } | Self::AtOnce { kind, .. } => kind,
             Self::Overlap => Kind::Server,
+            Self::Takeover { .. } => Kind::Domain,
+            Self::Crowd { .. } => Kind::Address,
         }
     }
 }
 
 type Breaches = SmallVec<[Breach; 4]>;
 
-/// How inexact times of an earlier run are, in microseconds: the calendar time of a request is
-/// known to the millisecond.
-const SLACK: u64 = 2_000;
-/// The number of visits whose beginnings are remembered for an address or a domain.
-const BEGAN_MAX: usize = 8;
-
 /// The index in [`crate::frontier::Rule::ALL`] of the rule that counts from the beginning of a run.
 pub(super) const RESTART: u8 = 6;
 
 #[cfg(test)]
-mod tests {
-    use super::super::promises::{Own, Tables};
-    use super::*;
-
-    const MS: u64 = 1_000;
-
-    /// Returns what is found in requests, each given as its server, its visit and its beginning and
-    /// end in ms. Servers 0 and 1 are of one host, 2 and 3 of others in one domain; all have one
-    /// address.
-    fn breaches(requests: &[(u32, u32, u64, u64)]) -> Vec<Breach> {
-        let mut books = Books::default();
-        [(0, 0), (0, 0), (1, 1), (2, 1)].into_iter().for_each(|(host, domain)| {
-            books.add_server(host, domain);
-        });
-        books.reach(Kind::Address, 0);
-        let promise = Promise {
-            delay: 100 * MS,
-            factor_milli: 10_000,
-            delay_max: 1_000 * MS,
-            address: (3, 10 * MS),
-            domain: (1, 0),
-            is_single: true,
-            from: 0,
-        };
-        let own = Own { delay: Some(300 * MS), ..Own::default() };
-        let own = [(3, own)].into_iter().collect();
-        books.promise(Promised { promise, own, tables: Tables::default() });
-        books.begin_run(1, 0);
-        let mut found = Vec::new();
-        for &(server, visit, at, ended) in requests {
-            let (at, ended) = (at * MS, ended * MS);
-            let event = Event {
-                at,
-                ended,
-                began: at,
-                owed: 0,
-                wait: 0,
-                server,
-                address: 0,
-                visit,
-                request: 1,
-                line: 1,
-                file: 0,
-                rule: 0,
-            };
-            books.take(&event, &mut |breach| found.push(breach));
-        }
-        found
-    }
-
-    #[test]
-    fn each_promise_is_checked_to_the_microsecond() {
-        let gap = |kind, gap: u64, owed: u64| Breach::Gap { kind, gap: gap * MS, owed: owed * MS };
-        let most = |kind, visits, most| Breach::AtOnce { kind, visits, most };
-        use Kind::{Address, Domain, Host, Server};
-        let cases = [
-            (vec![(0, 1, 100, 105), (0, 2, 205, 210)], vec![], "the delay"),
-            (vec![(0, 1, 100, 105), (0, 2, 204, 210)], vec![gap(Server, 99, 100)], "less"),
-            (vec![(0, 1, 100, 120), (0, 2, 320, 330)], vec![], "the factor"),
-            (vec![(0, 1, 100, 120), (0, 2, 319, 330)], vec![gap(Server, 199, 200)], "less"),
-            (vec![(0, 1, 100, 900), (0, 2, 1_900, 1_910)], vec![], "delay_max"),
-            (vec![(0, 1, 100, 105), (1, 1, 204, 210)], vec![gap(Host, 99, 100)], "the host rests"),
-            (vec![(0, 1, 100, 105), (1, 1, 205, 210)], vec![], "the host has rested"),
-            (vec![(0, 1, 100, 105), (2, 1, 109, 120)], vec![gap(Address, 4, 10)], "the address"),
-            (vec![(0, 1, 100, 105), (2, 1, 115, 120)], vec![], "the address has rested"),
-            (vec![(2, 1, 100, 205), (3, 1, 115, 120)], vec![most(Domain, 2, 1)], "two in a domain"),
-            (
-                vec![(0, 1, 100, 205), (1, 1, 115, 120)],
-                vec![most(Host, 2, 1), most(Domain, 2, 1)],
-                "two of a host",
-            ),
-            (vec![(0, 1, 100, 205), (2, 1, 115, 120)], vec![], "others"),
-            (vec![(3, 1, 100, 105), (3, 2, 405, 410)], vec![], "a site's own delay"),
-            (vec![(3, 1, 100, 105), (3, 2, 404, 410)], vec![gap(Server, 299, 300)], "less"),
-        ];
-        for (requests, expected, why) in cases {
-            assert_eq!(breaches(&requests), expected, "{why}");
-        }
-        assert_eq!(breaches(&[(0, 1, 100, 400), (0, 2, 300, 400)]), [Breach::Overlap]);
-    }
-}
+mod tests;

@@ -1,7 +1,7 @@
 //! The result of an audit as CSV: one row for each server, host, address and domain.
 
 use super::Audit;
-use super::books::{Kind, Row};
+use super::rows::{Kind, Row};
 use crate::commands::cells::csv as quoted;
 
 const HEAD: &str = "job,verdict,kind,name,requests,requests_a_day_max,requests_at_once_max,\
@@ -11,7 +11,7 @@ const HEAD: &str = "job,verdict,kind,name,requests,requests_a_day_max,requests_a
 pub(super) fn of(audits: &[Audit]) -> String {
     let mut out = HEAD.to_owned();
     for audit in audits {
-        let begin = format!("{},{}", quoted(&audit.job), audit.verdict().name());
+        let begin = format!("{},{}", quoted(&audit.title()), audit.verdict().name());
         each(audit, |kind, name, row| {
             let number = |number: Option<u64>| number.map_or(String::new(), |us| us.to_string());
             let cells = [

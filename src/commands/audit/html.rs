@@ -19,7 +19,7 @@ th:first-child, td:first-child { text-align: left } .broken td { background: #f0
 pub(super) fn of(audits: &[Audit]) -> String {
     let mut out = HEAD.to_owned();
     for audit in audits {
-        let name = escaped(&audit.job);
+        let name = escaped(&audit.title());
         out.push_str(&format!("<h1>{name}: {}</h1>\n", audit.verdict().name()));
         out.push_str(&format!("<pre>{}</pre>\n", escaped(&text::of(audit))));
         push_tables(&mut out, audit);

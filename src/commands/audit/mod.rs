@@ -6,36 +6,43 @@
 //! crawl.
 //!
 //! A log is read once, from its oldest part to its newest. Missing lines are noticed by their
-//! numbers.
+//! numbers. The logs of several nodes of one crawl are read at once and merged by time.
 //!
 //! Cost: some microseconds a line, 40 MiB for the lines that are being sorted, and for each server
 //! about 700 bytes, its names, and its rules: some 170,000 servers in 256 MiB. More are counted,
-//! not audited.
+//! not audited. Several nodes share a quarter of the memory for sorting, and each further one takes
+//! 1 MiB; that quarter holds 280,000 lines in 256 MiB.
 
 mod archive;
 mod books;
+mod clocks;
+mod crowd;
 mod csv;
 mod html;
+mod job;
+mod lines;
 mod order;
 mod promises;
 mod robots;
+mod rows;
 mod text;
 
-use super::crawl_log::{self, Line, Place, Sequence, host_of};
-use super::{Exit, Failure, load, print};
-use crate::conf::Conf;
-use crate::frontier::Rule;
+use super::crawl_log::host_of;
+use super::{Exit, Failure, print};
+use crate::conf::duration;
 use crate::ground::map::Map;
-use crate::url::domain::registrable;
-use archive::Archive;
-use books::{Books, Breach, Kind};
-use clap::ValueEnum;
-use order::{Event, Order};
-use robots::{Robots, Verdict as Allowed};
+use books::{Books, Breach};
+use clap::{Args, ValueEnum};
+use clocks::Clocks;
+use job::Job;
+use order::{Event, Place};
+use rows::Kind;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::fs;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::rc::Rc;
+use std::time::Duration;
 
 /// The exit codes of `sted audit`, for its help text.
 pub(super) const HELP: &str =
@@ -44,6 +51,13 @@ visit, and `owed` is what was promised, computed from the times in the log, the 
 robots.txt and Retry-After. `at once` is the largest number of requests in progress. A broken
 promise is listed with the file and the line of the request that broke it. `cannot tell` means
 that nothing is wrong in what is there, but lines or robots.txt files are missing.
+
+With --cluster, name the jobs of all nodes of a crawl. Each promise is then checked over all logs:
+a server, a host or a domain rests whoever made the last visit; a node that takes a domain over
+waits delay_max; visits to an address keep the cap and the rest of conf.toml over all nodes. A
+request that a node had decided on before it was stopped reaches its server late; the log shows
+a visit that ended after another node had begun its own. At most one such visit for each server
+and change of owner is allowed, and counted as `late`.
 
 Exit codes:
    0  polite: every promise was kept
@@ -58,6 +72,11 @@ const FINDINGS_MAX: usize = 20;
 const SERVER_BYTES: usize = 700;
 /// The number of bytes that an audit takes without any server, mostly for sorting.
 const RESERVED_BYTES: usize = 40 << 20;
+/// The numbers of events of a job that are held to be sorted, and the bytes that each takes while
+/// it is.
+const HELD_MAX: usize = 1 << 18;
+const HELD_MIN: usize = 1 << 12;
+const HELD_BYTES: usize = 120;
 
 /// The form of the result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -89,27 +108,45 @@ impl Verdict {
     }
 }
 
-/// Audits the jobs, and writes the result to `out`, or to stdout.
+/// The arguments of `sted audit`.
+#[derive(Args, Clone, Debug)]
+pub struct Options {
+    /// Job directories, or files of crawl logs
+    #[arg(required = true)]
+    jobs: Vec<PathBuf>,
+    /// Audit the jobs as the nodes of one crawl: each promise is checked over all of their logs
+    #[arg(long)]
+    cluster: bool,
+    /// How far the calendars of two nodes may be apart
+    #[arg(long, default_value = "1s", value_name = "TIME", value_parser = duration)]
+    #[arg(requires = "cluster")]
+    clock_skew: Duration,
+    /// The form of the result
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+    /// Write the result to this file instead of stdout
+    #[arg(long)]
+    out: Option<PathBuf>,
+    /// The memory that may be used, in MiB; servers beyond it are counted, not audited
+    #[arg(long, default_value_t = 256, value_name = "MIB")]
+    memory: u64,
+}
+
+/// Audits the jobs, and writes the result to a file, or to stdout.
 ///
 /// # Errors
-/// A file can't be read or written.
-pub(super) fn run(
-    jobs: &[PathBuf],
-    format: Format,
-    out: Option<&Path>,
-    memory: u64,
-) -> Result<Exit, Failure> {
-    let mut audits = Vec::new();
-    for job in jobs {
-        let memory = usize::try_from(memory).unwrap_or(usize::MAX);
-        audits.push(audit(job, memory).map_err(|error| Failure::of_file(job, &error))?);
-    }
-    let result = match format {
+/// A file can't be read or written, or two jobs of a cluster are the same.
+pub(super) fn run(options: &Options) -> Result<Exit, Failure> {
+    let memory = usize::try_from(options.memory << 20).unwrap_or(usize::MAX);
+    let size = if options.cluster { options.jobs.len() } else { 1 };
+    let audits = options.jobs.chunks(size).map(|jobs| audit(jobs, memory, options.clock_skew));
+    let audits: Vec<Audit> = audits.collect::<Result<_, _>>()?;
+    let result = match options.format {
         Format::Text => audits.iter().map(text::of).collect::<Vec<_>>().join("\n"),
         Format::Csv => csv::of(&audits),
         Format::Html => html::of(&audits),
     };
-    match out {
+    match &options.out {
         Some(path) => fs::write(path, result).map_err(|error| Failure::of_file(path, &error))?,
         None => print(&result)?,
     }
@@ -121,23 +158,48 @@ pub(super) fn run(
     })
 }
 
-/// Audits one job, given by its directory or by a file of its log.
-fn audit(job: &Path, memory: usize) -> io::Result<Audit> {
-    let folder = if job.is_dir() { job } else { job.parent().unwrap_or(job) };
-    let mut audit = Audit::new(job, folder, memory);
-    if let Ok(conf) = load(&folder.join("conf.toml")) {
-        audit.conf = Some(conf);
+/// Audits one crawl: a job, or several that are its nodes, each given by its directory or by a file
+/// of its log. The calendars of two nodes are at most `skew` apart.
+fn audit(jobs: &[PathBuf], memory: usize, skew: Duration) -> Result<Audit, Failure> {
+    refuse_repeats(jobs)?;
+    let mut audit = Audit::open(jobs, memory, skew)?;
+    let mut heads = BinaryHeap::new();
+    let advance = |audit: &mut Audit, heads: &mut BinaryHeap<_>, job: usize| {
+        audit.read(job).map_err(|error| Failure::of_file(&jobs[job], &error))?;
+        let first = audit.jobs[job].order.first();
+        heads.extend(first.map(|event| Reverse((event.calendar(), job))));
+        Ok::<_, Failure>(())
+    };
+    for job in 0..jobs.len() {
+        advance(&mut audit, &mut heads, job)?;
+        audit.refuse_same_log(job)?;
     }
-    let mut line = Vec::new();
-    for part in crawl_log::parts(job)? {
-        let mut file = crawl_log::open(&part)?;
-        audit.begin_file(&part);
-        while crawl_log::read_line(&mut *file, &mut line)? {
-            audit.take(&line);
+    while let Some(Reverse((_, job))) = heads.pop() {
+        if let Some(event) = audit.jobs[job].order.pop() {
+            audit.account(job, &event);
         }
+        advance(&mut audit, &mut heads, job)?;
     }
-    audit.end();
     Ok(audit)
+}
+
+/// Refuses a job that is named twice.
+fn refuse_repeats(jobs: &[PathBuf]) -> Result<(), Failure> {
+    let mut places = Vec::new();
+    for job in jobs {
+        let place = fs::canonicalize(job).map_err(|error| Failure::of_file(job, &error))?;
+        if places.contains(&place) {
+            let text = format!("{}: is the same job as one before it", job.display());
+            return Err(Failure::new(Exit::Usage, text));
+        }
+        places.push(place);
+    }
+    Ok(())
+}
+
+/// Returns the number of a node, which is that of its job.
+fn node_of(job: usize) -> u32 {
+    u32::try_from(job).expect("fewer than 2^32 jobs")
 }
 
 /// Names with their numbers.
@@ -165,8 +227,8 @@ impl Names {
 #[derive(Debug)]
 struct Finding {
     text: String,
-    file: u16,
-    line: u32,
+    job: usize,
+    place: Place,
 }
 
 /// The first broken promises, and the number of all.
@@ -176,30 +238,19 @@ struct Findings {
     total: u64,
 }
 
-/// The files that were read, and the number of the line in the last of them.
-#[derive(Debug, Default)]
-struct Source {
-    files: Vec<String>,
-    line: u32,
-}
-
-/// The audit of one job.
-#[derive(Debug)]
+/// The audit of one crawl.
 struct Audit {
-    job: String,
-    conf: Option<Conf>,
-    source: Source,
-    sequence: Sequence,
-    order: Order,
+    /// Its nodes, or its only job.
+    jobs: Vec<Job>,
+    skew: Duration,
     books: Books,
-    robots: Robots,
     /// The names by [`Kind`].
     names: [Names; 4],
     memory_left: usize,
-    /// How much later the calendar is than the clock of the run, in microseconds.
-    drift: i64,
     findings: Findings,
     counts: Counts,
+    /// The line that is being read.
+    line: Vec<u8>,
 }
 
 /// What has been counted.
@@ -224,119 +275,59 @@ struct Counts {
 }
 
 impl Audit {
-    fn new(job: &Path, folder: &Path, memory: usize) -> Self {
-        let left = memory.saturating_sub(RESERVED_BYTES);
-        Self {
-            job: job.display().to_string(),
-            conf: None,
-            source: Source::default(),
-            sequence: Sequence::default(),
-            order: Order::default(),
-            books: Books::default(),
-            robots: Robots::new(Archive::new(folder.join("warc")), left / 3),
+    fn open(paths: &[PathBuf], memory: usize, skew: Duration) -> Result<Self, Failure> {
+        let nodes = paths.len();
+        let (held_max, reserved) = match nodes {
+            1 => (HELD_MAX, RESERVED_BYTES),
+            _ => {
+                let all = (memory / 4).max(RESERVED_BYTES);
+                let held = all / nodes / HELD_BYTES;
+                (held.clamp(HELD_MIN, HELD_MAX), all.saturating_add(nodes << 20))
+            }
+        };
+        let left = memory.saturating_sub(reserved);
+        let open = |path: &PathBuf| {
+            Job::open(path, left / 3 / nodes, held_max)
+                .map_err(|error| Failure::of_file(path, &error))
+        };
+        let skew_us = u64::try_from(skew.as_micros()).unwrap_or(u64::MAX);
+        let mut audit = Self {
+            jobs: paths.iter().map(open).collect::<Result<_, _>>()?,
+            skew,
+            books: Books::new(Clocks::new(nodes, skew_us)),
             names: Default::default(),
             memory_left: left / 3 * 2,
-            drift: 0,
             findings: Findings::default(),
             counts: Counts::default(),
+            line: Vec::new(),
+        };
+        if audit.is_shared() {
+            audit.books.whole = audit.whole();
+        }
+        Ok(audit)
+    }
+
+    /// Returns whether several nodes are audited.
+    fn is_shared(&self) -> bool {
+        self.jobs.len() > 1
+    }
+
+    /// Returns what names the audit: the job, or the number of nodes.
+    fn title(&self) -> String {
+        match &self.jobs[..] {
+            [job] => job.name(),
+            jobs => format!("{} nodes", jobs.len()),
         }
     }
 
-    fn begin_file(&mut self, path: &Path) {
-        let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
-        self.source.files.push(name.unwrap_or_default());
-        self.source.line = 0;
-    }
-
-    /// Takes the next line of the log.
-    fn take(&mut self, bytes: &[u8]) {
-        self.source.line += 1;
-        self.counts.lines += 1;
-        let Some(line) = Line::parse(bytes) else {
-            self.counts.illegible += 1;
-            return;
-        };
-        let (Some(run), Some(number)) = (line.more.run, line.more.line) else {
-            self.counts.old += 1;
-            return;
-        };
-        match self.sequence.take(run, number) {
-            Place::Repeated => return,
-            Place::NewRun => self.begin_run(run),
-            Place::Next => {}
-        }
-        if let Some(settings) = &line.more.settings {
-            self.promise(settings);
-        } else if !self.books.has_promises() {
-            self.promise_from_conf();
-        }
-        self.drift = line.drift().unwrap_or(self.drift);
-        match self.server(&line.more.server) {
-            Some(server) => self.take_of(server, &line),
-            None => self.counts.left_out += 1,
-        }
-    }
-
-    /// Takes a line that is about a server.
-    fn take_of(&mut self, server: u32, line: &Line<'_>) {
-        let (more, file) = (&line.more, self.source.files.len() - 1);
-        let address = more.address.map(|ip| self.number(Kind::Address, &ip.to_string()));
-        let Some(at) = more.sent.or(more.ended) else { return };
-        let ended = more.ended.unwrap_or(at).max(at);
-        let event = Event {
-            at,
-            ended,
-            began: more.began.unwrap_or(0),
-            owed: more.owed.unwrap_or(0),
-            wait: more.retry_after.unwrap_or(0),
-            server,
-            address: address.unwrap_or(u32::MAX),
-            visit: u32::try_from(more.visit).unwrap_or(u32::MAX),
-            request: more.request.unwrap_or(1).max(1),
-            line: self.source.line,
-            file: u16::try_from(file).unwrap_or(u16::MAX),
-            rule: rule_of(more.rule.as_deref()),
-        };
-        if more.sent.is_some() {
-            self.counts.requests += 1;
-            self.check_path(server, line, at);
-        } else if address.is_some() {
-            self.counts.failed_connects += 1;
-        }
-        if more.sent.is_some() || address.is_some() {
-            self.counts.first = Some(self.counts.first.map_or(at, |first| first.min(at)));
-            self.counts.last = self.counts.last.max(ended);
-            self.push(event);
-        }
-        if self.robots.obeys
-            && let Some(delay) = self.robots.take(server, line)
-        {
-            self.push(Event { at: ended, ended, owed: 0, wait: delay, request: 0, ..event });
-        }
-    }
-
-    /// Checks the URL of a request against the robots.txt that was known when it was sent.
-    fn check_path(&mut self, server: u32, line: &Line<'_>, sent: u64) {
-        if !self.robots.obeys || line.is_for_robots() {
-            return;
-        }
-        let why = match self.robots.check(server, line.target(), sent) {
-            Allowed::Unknown => {
-                self.counts.unchecked += 1;
-                self.counts.first_unchecked.get_or_insert_with(|| line.url.to_owned());
-                return;
-            }
-            Allowed::Allowed => return self.counts.checked += 1,
-            Allowed::Forbidden(rule) => format!("line {rule} of its robots.txt forbids it"),
-            Allowed::Unread => "its robots.txt was not known to allow it".to_owned(),
-        };
-        self.counts.checked += 1;
-        self.counts.disallowed += 1;
-        self.books.rows[0][server as usize].broken += 1;
-        let (file, line_number) = (self.source.files.len() - 1, self.source.line);
-        let text = format!("{} was requested, but {why}", line.url);
-        let file = u16::try_from(file).unwrap_or(u16::MAX);
-        self.find(Finding { text, file, line: line_number });
+    /// Refuses a job whose log begins with the same request as that of a job before it.
+    fn refuse_same_log(&self, job: usize) -> Result<(), Failure> {
+        let (before, own) = (&self.jobs[..job], &self.jobs[job]);
+        let same = before.iter().find(|other| other.first.is_some() && other.first == own.first);
+        same.map_or(Ok(()), |same| {
+            let text = format!("{}: has the log of the same node as {}", own.name(), same.name());
+            Err(Failure::new(Exit::Usage, text))
+        })
     }
 
     fn find(&mut self, finding: Finding) {
@@ -346,19 +337,13 @@ impl Audit {
         }
     }
 
-    fn push(&mut self, event: Event) {
-        let mut order = std::mem::take(&mut self.order);
-        order.push(event, &mut |event| self.account(event));
-        self.order = order;
-    }
-
     /// Takes an event in the order of time.
-    fn account(&mut self, event: &Event) {
+    fn account(&mut self, job: usize, event: &Event) {
         let mut breaches = Vec::new();
         self.books.take(event, &mut |breach| breaches.push(breach));
         for breach in breaches {
             let text = self.describe(event, breach);
-            self.find(Finding { text, file: event.file, line: event.line });
+            self.find(Finding { text, job, place: event.place });
         }
     }
 
@@ -371,58 +356,29 @@ impl Audit {
             Kind::Domain => (Kind::Domain, domain),
         };
         let name = &self.names[kind as usize].list[index as usize];
+        let (kind, seconds) = (kind.name(), text::seconds);
         match breach {
             Breach::Overlap => format!("server {name} was visited before its last visit had ended"),
-            Breach::Gap { gap, owed, .. } => format!(
-                "{} {name} was visited after {}, but {} were owed",
-                kind.name(),
-                text::seconds(gap),
-                text::seconds(owed)
-            ),
-            Breach::AtOnce { visits, most, .. } => {
-                format!("{} {name} had {visits} visits at once; {most} are allowed", kind.name())
+            Breach::Gap { gap, owed, .. } => {
+                let (gap, owed) = (seconds(gap), seconds(owed));
+                format!("{kind} {name} was visited after {gap}, but {owed} were owed")
             }
+            Breach::AtOnce { visits, most, .. } => {
+                format!("{kind} {name} had {visits} visits at once; {most} are allowed")
+            }
+            Breach::Takeover { other, gap, owed } => format!(
+                "{kind} {name} was asked {} after {} had asked it, but a node that takes over \
+                 waits {}",
+                seconds(gap),
+                self.jobs[other as usize].name(),
+                seconds(owed)
+            ),
+            Breach::Crowd { visits, time, delay } => format!(
+                "{kind} {name} had {visits} visits of all nodes in {}, but its rest is {}",
+                seconds(time),
+                seconds(delay)
+            ),
         }
-    }
-
-    fn begin_run(&mut self, run: u64) {
-        self.flush();
-        self.books.begin_run(run, self.drift);
-        self.drift = 0;
-    }
-
-    fn flush(&mut self) {
-        let mut order = std::mem::take(&mut self.order);
-        order.flush(&mut |event| self.account(event));
-        self.order = order;
-    }
-
-    fn end(&mut self) {
-        self.flush();
-    }
-
-    /// Returns the number of a server; `None` if there is no memory for another one.
-    fn server(&mut self, origin: &str) -> Option<u32> {
-        if let Some(number) = self.names[0].numbers.get(origin) {
-            return Some(*number);
-        }
-        let bytes = SERVER_BYTES + 6 * origin.len();
-        self.memory_left = self.memory_left.checked_sub(bytes)?;
-        let (number, _) = self.names[0].number(origin);
-        let host = host_of(origin);
-        let host_number = self.number(Kind::Host, host);
-        let domain = self.number(Kind::Domain, registrable(host));
-        self.books.add_server(host_number, domain);
-        self.books.promise_server(host);
-        Some(number)
-    }
-
-    fn number(&mut self, kind: Kind, name: &str) -> u32 {
-        let (number, is_new) = self.names[kind as usize].number(name);
-        if is_new {
-            self.books.reach(kind, number);
-        }
-        number
     }
 
     fn verdict(&self) -> Verdict {
@@ -435,7 +391,8 @@ impl Audit {
 
     /// Returns why the log doesn't prove that the crawl was polite, one sentence each.
     fn doubts(&self) -> Vec<String> {
-        let (counts, sequence) = (&self.counts, &self.sequence);
+        let (counts, tally) = (&self.counts, &self.books.tally);
+        let lines = |of: &dyn Fn(&Job) -> u64| self.jobs.iter().map(of).sum::<u64>();
         let mut doubts = Vec::new();
         let mut doubt = |number: u64, text: &str| {
             if number > 0 {
@@ -444,28 +401,33 @@ impl Audit {
         };
         doubt(counts.old, "lines are of format 1, which doesn't show when replies ended");
         doubt(counts.illegible, "lines can't be read");
-        doubt(sequence.missing(), "lines are missing");
-        doubt(sequence.unlisted, "further places where lines are missing");
-        doubt(sequence.moved.map_or(0, |(_, lines)| lines), "lines are out of order");
-        doubt(self.books.disordered, "visits have times that contradict their numbers");
-        doubt(self.order.late, "lines were written too late to be sorted");
-        doubt(self.books.set_back, "visits came after the calendar was set back");
+        doubt(lines(&|job| job.sequence.missing()), "lines are missing");
+        let unlisted = lines(&|job| job.sequence.unlisted);
+        doubt(unlisted, "further places where lines are missing");
+        let moved = lines(&|job| job.sequence.moved.map_or(0, |(_, lines)| lines));
+        doubt(moved, "lines are out of order");
+        doubt(tally.disordered, "visits have times that contradict their numbers");
+        doubt(lines(&|job| job.order.late), "lines were written too late to be sorted");
+        doubt(tally.set_back, "visits came after the calendar was set back");
         doubt(counts.unchecked, "requests can't be checked against robots.txt");
         doubt(counts.left_out, "lines are of servers beyond --memory");
         if let Some(url) = &counts.first_unchecked {
             doubts.push(format!("  the first of them is {url}"));
         }
-        if counts.requests > 0 && !self.books.has_promises() {
+        let has_promises = |job| self.books.has_promises(node_of(job));
+        if counts.requests > 0 && !(0..self.jobs.len()).any(has_promises) {
             doubts.push("neither the log nor conf.toml says what was promised".to_owned());
+        }
+        if self.is_shared() && self.books.whole.is_none() {
+            doubts.push("a job has no conf.toml, so the pace of addresses isn't known".to_owned());
+        }
+        let empty = self.jobs.iter().filter(|job| job.sequence.runs == 0);
+        for job in empty.filter(|_| self.is_shared()) {
+            doubts.push(format!("the log of {} is missing or empty", job.name()));
         }
         if counts.lines == 0 {
             doubts.push("there is no crawl log".to_owned());
         }
         doubts
     }
-}
-
-fn rule_of(name: Option<&str>) -> u8 {
-    let place = Rule::ALL.iter().position(|rule| Some(rule.name()) == name);
-    place.and_then(|place| u8::try_from(place).ok()).unwrap_or(0)
 }

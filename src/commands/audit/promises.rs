@@ -3,8 +3,8 @@
 //! Hosts and domains may have promises of their own. They are found by a search of the whole list,
 //! without the crawler's look-up.
 
-use super::{Audit, host_of};
-use crate::conf::{Burst, SiteTable};
+use super::{Audit, host_of, node_of};
+use crate::conf::{Burst, Conf, SiteTable};
 use crate::ground::map::Map;
 use crate::store::log::{Politeness, SitePoliteness};
 use crate::url::domain::is_within;
@@ -23,6 +23,14 @@ pub(super) struct Promise {
     pub(super) domain: (u32, u64),
     /// Whether every visit has one request only.
     pub(super) is_single: bool,
+}
+
+/// What all nodes of a crawl have promised together, of each address.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Whole {
+    /// The largest number of visits at once; 0 means no limit.
+    pub(super) visits_max: u32,
+    pub(super) delay: u64,
 }
 
 /// The promises to one server that differ from those to all others.
@@ -84,8 +92,9 @@ impl Tables {
 }
 
 impl Audit {
-    pub(super) fn promise(&mut self, settings: &Politeness<'_>) {
-        self.robots.set_product(settings.obeys_robots, &settings.product);
+    /// Takes the promises of a job.
+    pub(super) fn promise(&mut self, job: usize, settings: &Politeness<'_>) {
+        self.jobs[job].robots.set_product(settings.obeys_robots, &settings.product);
         let tables = Tables::new(&settings.sites);
         let servers = self.names[0].list.iter().zip(0_u32..);
         let own =
@@ -101,13 +110,13 @@ impl Audit {
             domain: (settings.domain_visits_max, settings.domain_delay),
             is_single: bursts.chain([settings.burst]).all(|burst| burst == 1),
         };
-        self.books.promise(Promised { promise, own, tables });
+        self.books.promise(node_of(job), Promised { promise, own, tables });
     }
 
     /// Takes the promises from the configuration of the last run, because the log doesn't begin
     /// with a line that has them.
-    pub(super) fn promise_from_conf(&mut self) {
-        let Some(conf) = &self.conf else { return };
+    pub(super) fn promise_from_conf(&mut self, job: usize) {
+        let Some(conf) = &self.jobs[job].conf else { return };
         let politeness = &conf.politeness;
         let settings = Politeness {
             product: conf.identity.product.clone().into(),
@@ -123,7 +132,17 @@ impl Audit {
             sites: conf.sites.iter().filter_map(site).collect(),
             ..Politeness::default()
         };
-        self.promise(&settings);
+        self.promise(job, &settings);
+    }
+
+    /// Returns what the nodes have promised together, which each of them divides: the smallest cap
+    /// and the shortest delay that a configuration has. `None` if one has no configuration.
+    pub(super) fn whole(&self) -> Option<Whole> {
+        let all: Option<Vec<&Conf>> = self.jobs.iter().map(|job| job.conf.as_ref()).collect();
+        let all: Vec<_> = all?.into_iter().map(|conf| &conf.politeness).collect();
+        let caps = all.iter().map(|own| own.address_visits_max).filter(|most| *most > 0);
+        let delay = all.iter().map(|own| micros(own.address_delay)).min()?;
+        Some(Whole { visits_max: caps.min().unwrap_or(0), delay })
     }
 }
 

@@ -51,7 +51,7 @@ pub(super) struct Robots {
     pub(super) obeys: bool,
     product: String,
     archive: Archive,
-    servers: Vec<History>,
+    servers: Map<u32, History>,
     /// Rules that several servers share, by the hash of their encoded form.
     shared: Map<u64, Rc<Rules>>,
     bytes: usize,
@@ -66,7 +66,7 @@ impl Robots {
             obeys: true,
             product: String::new(),
             archive,
-            servers: Vec::new(),
+            servers: Map::default(),
             shared: Map::default(),
             bytes: 0,
             bytes_max,
@@ -92,11 +92,7 @@ impl Robots {
             Known::Rules(rules) => rules.crawl_delay(),
             _ => None,
         };
-        let place = server as usize;
-        if self.servers.len() <= place {
-            self.servers.resize_with(place + 1, History::default);
-        }
-        let history = &mut self.servers[place];
+        let history = self.servers.entry(server).or_default();
         history.before = std::mem::replace(&mut history.now, known);
         history.since = ended;
         Some(delay.map_or(0, |delay| u64::try_from(delay.as_micros()).unwrap_or(u64::MAX)))
@@ -104,7 +100,7 @@ impl Robots {
 
     /// Returns whether a request that was sent at a time was allowed.
     pub(super) fn check(&self, server: u32, target: &str, sent: u64) -> Verdict {
-        let Some(history) = self.servers.get(server as usize) else { return Verdict::Unknown };
+        let Some(history) = self.servers.get(&server) else { return Verdict::Unknown };
         let known = if sent < history.since { &history.before } else { &history.now };
         match known {
             Known::Nothing | Known::Unreadable => Verdict::Unknown,

@@ -1,7 +1,7 @@
 //! The result of an audit as text, for people.
 
 use super::Audit;
-use super::books::{Kind, Row};
+use super::rows::{self, Kind, Row};
 use crate::commands::show::{clip, count};
 use crate::ground::time::UnixTime;
 use std::fmt::Write;
@@ -13,12 +13,19 @@ const HOLES_MAX: usize = 5;
 
 /// Formats the result of an audit.
 pub(super) fn of(audit: &Audit) -> String {
-    let mut out = format!("{}: {}\n\n", audit.job, audit.verdict().name());
+    let mut out = format!("{}: {}\n\n", audit.title(), audit.verdict().name());
     let (counts, books) = (&audit.counts, &audit.books);
     let mut row = |name: &str, text: String| {
         writeln!(out, "  {name:<12}{text}").expect("a string takes every write");
     };
-    let runs = audit.sequence.runs;
+    let runs = audit.jobs.iter().map(|job| job.sequence.runs).sum();
+    if audit.is_shared() {
+        for job in &audit.jobs {
+            row("node", job.name());
+        }
+        let skew = u64::try_from(audit.skew.as_micros()).unwrap_or(u64::MAX);
+        row("calendars", format!("may be {} apart between two nodes", seconds(skew)));
+    }
     row("log", format!("{} lines of {}", count(counts.lines), plural(runs, "run")));
     let number =
         |kind: Kind, name: &str| plural(audit.names[kind as usize].list.len() as u64, name);
@@ -47,10 +54,19 @@ pub(super) fn of(audit: &Audit) -> String {
         let clock = |us| UnixTime::from_micros(us).civil().to_seconds();
         row("from", format!("{} to {}", clock(first), clock(counts.last)));
     }
-    row("rests", format!("{} checked", count(books.checked)));
+    row("rests", format!("{} checked", count(books.tally.checked)));
+    if audit.is_shared() {
+        let late = books.tally.late;
+        let is_any = if late > 0 { ", which is allowed: when it ended, another node" } else { "" };
+        row("late", format!("{}{is_any}", plural(late, "visit")));
+    }
+    if books.tally.late > 0 {
+        row("", "had taken the server over. Its own node was stopped between its".to_owned());
+        row("", "check and the request, or while it waited for the reply.".to_owned());
+    }
     row(
         "robots.txt",
-        match audit.robots.obeys {
+        match audit.jobs.iter().any(|job| job.robots.obeys) {
             true => format!(
                 "{} requests checked, {} disallowed",
                 count(counts.checked),
@@ -74,13 +90,16 @@ fn push_doubts(out: &mut String, audit: &Audit) {
     for doubt in doubts {
         out.push_str(&format!("  {doubt}\n"));
     }
-    for hole in audit.sequence.holes.iter().take(HOLES_MAX) {
+    let holes =
+        audit.jobs.iter().flat_map(|job| job.sequence.holes.iter().map(move |it| (job, it)));
+    for (job, hole) in holes.take(HOLES_MAX) {
         let lines = match hole.last - hole.first {
             0 => format!("line {} is", hole.first),
             _ => format!("lines {} to {} are", hole.first, hole.last),
         };
         let run = UnixTime::from_micros(hole.run).civil().to_seconds();
-        out.push_str(&format!("  {lines} missing in the run of {run}\n"));
+        let of = if audit.is_shared() { format!(" of {}", job.name()) } else { String::new() };
+        out.push_str(&format!("  {lines} missing in the run of {run}{of}\n"));
     }
 }
 
@@ -93,8 +112,10 @@ fn push_findings(out: &mut String, audit: &Audit) {
         out.push_str(":\n");
     }
     for finding in &audit.findings.list {
-        let file = audit.source.files.get(usize::from(finding.file)).map_or("", String::as_str);
-        out.push_str(&format!("  {file}:{}: {}\n", finding.line, finding.text));
+        let (job, place) = (&audit.jobs[finding.job], finding.place);
+        let file = job.source.files.get(usize::from(place.file)).map_or("", String::as_str);
+        let of = if audit.is_shared() { format!("{}: ", job.name()) } else { String::new() };
+        out.push_str(&format!("  {of}{file}:{}: {}\n", place.line, finding.text));
     }
 }
 
@@ -126,7 +147,7 @@ fn push_servers(out: &mut String, audit: &Audit) {
 
 /// Returns the smallest difference between a gap and what was owed.
 pub(super) fn margin(row: &Row) -> i128 {
-    row.tightest.map_or(i128::MAX, |(gap, owed)| i128::from(gap) - i128::from(owed))
+    row.tightest.map_or(i128::MAX, rows::margin)
 }
 
 /// Formats a time in seconds, rounded down to milliseconds.
