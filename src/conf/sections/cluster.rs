@@ -95,7 +95,7 @@ section! {
 
 /// The name of a crawl or of a node.
 fn names() -> Kind<String> {
-    text("1 to 32 of a-z, 0-9 and '-'", syntax::node)
+    text("names of a-z, 0-9 and '-'", syntax::node)
 }
 
 fn monitor() -> Kind<SocketAddr> {
