@@ -26,12 +26,16 @@ use std::time::Duration;
 const TYPES_SHOWN: usize = 8;
 
 /// The causes of [`Counts::cut`], each with what it means and a fix.
-const CAUSES: [(&str, &str); 31] = [
+const CAUSES: [(&str, &str); 32] = [
     ("badLocation", "redirects with an invalid Location: treated as pages"),
     ("baseTooLong", "pages with a base URL of more than 4 KiB: the page's own URL was used"),
     ("chains-loosened", "redirects followed as links, because 8,192 chains were in progress"),
     ("charsetTooLarge", "pages truncated as UTF-8; raise fetch.decoded_bytes_max"),
     ("cluster-damaged", "records from the logs of other nodes that make no sense: skipped"),
+    (
+        "cluster-forgotten",
+        "waits, servers given up and tries of former owners beyond 100,000: not obeyed",
+    ),
     ("codingBroken", "pages with broken or truncated content coding: decoded up to the fault"),
     ("codingLabel", "pages that are not in their declared content coding: used as received"),
     ("codingSum", "pages with a wrong gzip or zlib checksum or length: used anyway"),

@@ -152,7 +152,7 @@ impl Cluster {
         if is_sound {
             rating.link_to(target);
         } else {
-            log::warn!(
+            log::debug!(
                 "cluster: {source:?} linking to {target:?} is no fact of partition {partition}"
             );
         }

@@ -5,8 +5,8 @@
 //! learn it again from the server. The reader keeps it until the server is about to be visited, or
 //! the URL is queued.
 //!
-//! Law: no more records are kept than [`KEPT_MAX`] of a kind; one more is dropped, and the server
-//! is then asked as one that nothing is known of.
+//! Law: no more records are kept than [`KEPT_MAX`] of a kind; one more is dropped and counted, and
+//! the server is then asked as one that nothing is known of.
 //! Cost: a look-up for each visit, only while there are any.
 
 use crate::cluster::Partition;
@@ -36,31 +36,42 @@ pub(super) struct Inherited {
 
 impl Inherited {
     /// Keeps what a record of the log of a partition says. No wait is longer than `wait_max`. A
-    /// cause that isn't an outcome's is of another version, and is ignored.
+    /// cause that isn't an outcome's is of another version, and is ignored. Returns false if there
+    /// is no room for it.
     pub(super) fn keep(
         &mut self,
         partition: Partition,
         record: &Record<'_>,
         wait_max: Duration,
         now: Now,
-    ) {
+    ) -> bool {
+        let kept = match record {
+            Record::Wait { .. } => self.waits.len(),
+            Record::Retired { .. } => self.retired.len(),
+            Record::Tries { .. } => self.tries.len(),
+            _ => 0,
+        };
+        if kept >= KEPT_MAX {
+            return false;
+        }
         match *record {
-            Record::Wait { origin, until } if self.waits.len() < KEPT_MAX => {
+            Record::Wait { origin, until } => {
                 let until = now.instant_of(until, wait_max);
                 let longest = self.waits.entry(origin.into()).or_default();
                 *longest = until.max(*longest);
             }
-            Record::Retired { origin, cause } if self.retired.len() < KEPT_MAX => {
+            Record::Retired { origin, cause } => {
                 if let Ok(outcome) = serde_json::from_str(cause) {
                     self.retired.insert(origin.into(), outcome);
                 }
             }
-            Record::Tries { fingerprint, tries } if self.tries.len() < KEPT_MAX => {
+            Record::Tries { fingerprint, tries } => {
                 let most = self.tries.entry((partition, fingerprint)).or_default();
                 *most = tries.max(*most);
             }
             _ => {}
         }
+        true
     }
 
     /// Returns until when a server may not be asked, if that is in the future.
@@ -176,5 +187,20 @@ mod tests {
         assert_eq!(inherited.take_tries(a, fingerprint), 0, "once");
         inherited.forget(b, at(300));
         assert_eq!((inherited.waits.len(), inherited.tries.len()), (1, 0));
+    }
+
+    /// Law: beyond the cap of a kind nothing is kept, and the caller learns it.
+    #[test]
+    fn there_is_room_for_so_many_records_of_a_kind() {
+        let mut inherited = Inherited::default();
+        let partition = Partition::new(1).expect("a partition");
+        let now = Now { at: Instant::ZERO, unix: UnixTime::from_micros(0) };
+        let mut keep =
+            |record: Record<'_>| inherited.keep(partition, &record, Duration::from_secs(1), now);
+        for number in 0..KEPT_MAX as u64 {
+            assert!(keep(Record::Tries { fingerprint: Fingerprint(number), tries: 1 }));
+        }
+        assert!(!keep(Record::Tries { fingerprint: Fingerprint(u64::MAX), tries: 1 }));
+        assert!(keep(Record::Wait { origin: "http://a.test", until: UnixTime::from_micros(5) }));
     }
 }

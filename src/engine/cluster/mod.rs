@@ -85,6 +85,22 @@ struct Heard {
     reports: Reports,
     /// Whether the list of commands to all nodes was seen.
     has_orders: bool,
+    /// The number of messages that made no sense.
+    damaged: u64,
+}
+
+/// The number of damaged messages that are warned of; more are only counted.
+const DAMAGED_SHOWN: u64 = 10;
+
+impl Heard {
+    /// Notes a message that makes no sense, or a part of one.
+    fn note_damage(&mut self, partition: Partition, damage: &dyn std::fmt::Display) {
+        self.damaged += 1;
+        let more = if self.damaged == DAMAGED_SHOWN { "; more are only counted" } else { "" };
+        if self.damaged <= DAMAGED_SHOWN {
+            log::warn!("cluster: a message of partition {partition} {damage}{more}");
+        }
+    }
 }
 
 /// What was sent to the logs recently and isn't sent again.
@@ -120,7 +136,12 @@ impl Cluster {
             records: Records::new(),
             settled: Settled::default(),
             snapshots: Snapshots::new(sender, settings),
-            heard: Heard { inherited: Inherited::default(), reports, has_orders: false },
+            heard: Heard {
+                inherited: Inherited::default(),
+                reports,
+                has_orders: false,
+                damaged: 0,
+            },
             pace: (pace.clone(), 1),
             broken: settings.broken,
         }

@@ -20,6 +20,10 @@ use std::time::Duration;
 /// The fixed cost of taking up a record, in units of work (see `ledger`), in addition to one unit
 /// for each of its bytes.
 const RECORD_UNITS: usize = 64;
+/// The cause of records that are skipped because they make no sense.
+const DAMAGED: &str = "cluster-damaged";
+/// The cause of records that are skipped because there is no room for them.
+const FORGOTTEN: &str = "cluster-forgotten";
 /// The cost of taking up a settled URL, in units of work.
 const SETTLED_UNITS: usize = 16;
 
@@ -102,26 +106,28 @@ impl Cluster {
             0 => match Reader::open(&message.payload) {
                 Ok((head, _)) if phase == Phase::Owned && self.snapshots.is_own(&head) => {
                     // This process has read what the snapshot was made of.
-                    return Some(self.used_up(RECORD_UNITS, false));
+                    return Some(self.used_up(RECORD_UNITS, None));
                 }
                 Ok((_, reader)) => reader,
                 Err(damage) => {
-                    log::warn!("cluster: a message of partition {partition} {damage}");
-                    return Some(self.used_up(RECORD_UNITS, true));
+                    self.heard.note_damage(partition, &damage);
+                    return Some(self.used_up(RECORD_UNITS, Some(DAMAGED)));
                 }
             },
             offset => Reader::resume(&message.payload, offset),
         };
         let before = reader.position();
-        let (mut units, mut is_damaged) = (RECORD_UNITS, false);
+        let (mut units, mut lost) = (RECORD_UNITS, None);
         match reader.next() {
             Some(Ok(Record::Link(link))) if phase != Phase::Settled => {
-                let url = self.use_url(partition, link.url);
-                is_damaged = url.is_none();
-                if let Some(url) = url {
+                if let Some(url) = self.use_url(partition, link.url) {
                     let tries = self.heard.inherited.take_tries(partition, link.fingerprint);
                     let link = Link { tries: link.tries.max(tries), ..link };
                     offer_link(&link, url, mask, (chains, seen));
+                } else {
+                    let how = format_args!("has {:?}, which isn't of it", link.url);
+                    self.heard.note_damage(partition, &how);
+                    lost = Some(DAMAGED);
                 }
             }
             Some(Ok(Record::Settled(settled))) if !matches!(phase, Phase::Links(_)) => {
@@ -131,43 +137,41 @@ impl Cluster {
                 }
             }
             Some(Ok(Record::Fact { source, target })) if phase != Phase::Settled => {
-                is_damaged = !self.use_fact(partition, (source, target), rating);
+                let is_used = self.use_fact(partition, (source, target), rating);
+                lost = (!is_used).then_some(DAMAGED);
             }
             Some(Ok(Record::Link(_) | Record::Settled(_) | Record::Fact { .. })) | None => {}
             Some(Ok(record)) if !matches!(phase, Phase::Links(_)) => {
                 let head = Reader::open(&message.payload);
                 // What this process has written it knows.
-                if !head.is_ok_and(|(head, _)| self.snapshots.is_by_own(&head)) {
-                    self.heard.inherited.keep(partition, &record, wait_max, now);
-                }
+                let is_own = head.is_ok_and(|(head, _)| self.snapshots.is_by_own(&head));
+                let inherited = &mut self.heard.inherited;
+                let is_kept = is_own || inherited.keep(partition, &record, wait_max, now);
+                lost = (!is_kept).then_some(FORGOTTEN);
             }
             Some(Ok(_)) => {}
             Some(Err(damage)) => {
-                log::warn!("cluster: a message of partition {partition} {damage}");
-                is_damaged = true;
+                self.heard.note_damage(partition, &damage);
+                lost = Some(DAMAGED);
             }
         }
         units += reader.position() - before;
         let offset = reader.position();
         if offset >= message.payload.len() {
-            return Some(self.used_up(units, is_damaged));
+            return Some(self.used_up(units, lost));
         }
         self.logs.advance(Some(offset));
-        Some(Used { units, is_damaged })
+        Some(Used { units, lost })
     }
 
     /// Returns the URL of a link from the log of a partition; `None` if it makes no sense there.
     fn use_url<'a>(&self, partition: Partition, text: &'a str) -> Option<UrlRef<'a>> {
         let url = UrlRef::from_canonical(text.as_bytes());
-        let url = url.filter(|url| self.partition_of(url.host()) == partition);
-        if url.is_none() {
-            log::warn!("cluster: {text:?} isn't of partition {partition}");
-        }
-        url
+        url.filter(|url| self.partition_of(url.host()) == partition)
     }
 
     /// Goes on to the next message that was read.
-    fn used_up(&mut self, units: usize, is_damaged: bool) -> Used {
+    fn used_up(&mut self, units: usize, lost: Option<&'static str>) -> Used {
         if let Some((Delivery { partition, payload, .. }, ..)) = self.logs.message() {
             let is_part = Reader::open(payload).is_ok_and(|(head, _)| head.part.is_some());
             let message = Message { partition: *partition, bytes: payload.len(), is_part };
@@ -176,7 +180,7 @@ impl Cluster {
             }
         }
         self.logs.advance(None);
-        Used { units, is_damaged }
+        Used { units, lost }
     }
 }
 
@@ -185,8 +189,8 @@ impl Cluster {
 struct Used {
     /// The units of work that it cost.
     units: usize,
-    /// Whether it makes no sense, and was skipped.
-    is_damaged: bool,
+    /// Why it, or something in it, was skipped, as `Counts::cut` names it.
+    lost: Option<&'static str>,
 }
 
 /// What takes up records: the chains that request their targets now and the seen test, which decide
@@ -219,8 +223,8 @@ impl Engine {
             && let Some(used) = cluster.use_record((&mut self.chains, seen, rating), wait_max, now)
         {
             self.turn.charge(Work::Joined, used.units);
-            if used.is_damaged {
-                self.counts.cut("cluster-damaged", 1);
+            if let Some(cause) = used.lost {
+                self.counts.cut(cause, 1);
             }
         }
         if self.admission.seen().has_fresh() {
@@ -347,7 +351,7 @@ pub(super) mod tests {
             let takers = (&mut chains, &mut *seen, &mut *rating);
             cluster.use_record(takers, wait_max, Now { at: now, unix })
         });
-        used.map(|used| used.is_damaged).collect()
+        used.map(|used| used.lost == Some(DAMAGED)).collect()
     }
 
     /// A log whose answer is lost is asked for again, and not read twice if both answers come.
