@@ -24,7 +24,7 @@ pub struct Look {
     pub entries: Vec<Entry>,
     /// The last message of each log that has any.
     pub last: BTreeMap<Partition, Sequence>,
-    /// The number of messages in all logs, and their length in bytes.
+    /// The number of messages in all logs.
     pub messages: u64,
     /// The length of the messages in all logs, in bytes.
     pub bytes: u64,

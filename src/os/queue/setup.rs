@@ -138,7 +138,7 @@ pub(super) async fn connect_once(settings: &Settings) -> Result<Client, Failure>
                         "{servers}: {how}; give this node credentials, or a user and a \
                          password_file, that the server knows"
                     );
-                    mistake("cluster.credentials", text)
+                    mistake("cluster.credentials_file", text)
                 }
                 ConnectErrorKind::Tls => mistake(
                     "cluster.roots_file",

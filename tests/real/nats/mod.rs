@@ -82,10 +82,10 @@ fn a_stopped_server_answers_when_it_goes_on() {
     assert_eq!(client.line().expect("a reply"), "PONG");
 }
 
-/// A cut closes all connections and refuses new ones until it is mended, however often; the server
+/// A cut closes all connections and refuses new ones until it is restored, however often; the server
 /// notices nothing else.
 #[test]
-fn a_relay_is_cut_and_mended() {
+fn a_relay_is_cut_and_restored() {
     let mut server = Server::start("2m", "");
     let relay = Relay::listen(server.address());
     for _ in 0..3 {

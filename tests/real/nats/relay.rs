@@ -1,4 +1,4 @@
-//! A relay between clients and a server that can be cut and mended.
+//! A relay between clients and a server that can be cut and restored.
 
 use crate::real::process::{free_port, stop_listening};
 use crate::real::relay::{End, NAP};
