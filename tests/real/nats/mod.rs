@@ -82,8 +82,8 @@ fn a_stopped_server_answers_when_it_goes_on() {
     assert_eq!(client.line().expect("a reply"), "PONG");
 }
 
-/// A cut closes all connections and refuses new ones until it is restored, however often; the server
-/// notices nothing else.
+/// A cut closes all connections and refuses new ones until it is restored, however often; the
+/// server notices nothing else.
 #[test]
 fn a_relay_is_cut_and_restored() {
     let mut server = Server::start("2m", "");
