@@ -116,6 +116,23 @@ where
     Kind::new(allowed, read, |count| show_count(wide(*count)))
 }
 
+/// Returns the kind of a whole number that is one of `allowed`.
+pub(super) fn count_of(allowed: &'static [u32]) -> Kind<u32> {
+    let mut words: Vec<String> = allowed.iter().map(u32::to_string).collect();
+    let last = words.pop().expect("at least one is allowed");
+    let words = format!("{} or {last}", words.join(", "));
+    let within = words.clone();
+    let read = move |value: &DeValue<'_>| {
+        let integer = value
+            .as_integer()
+            .ok_or_else(|| wrong_type(value, "a whole number", &allowed[0].to_string()))?;
+        let count = u32::from_str_radix(integer.as_str(), integer.radix()).ok();
+        let refused = || format!("{integer} can't be chosen; allowed: {within}").into();
+        count.filter(|count| allowed.contains(count)).ok_or_else(refused)
+    };
+    Kind::new(words, read, u32::to_string)
+}
+
 /// Returns the kind of a duration in `range`.
 pub(super) fn time(range: RangeInclusive<Duration>) -> Kind<Duration> {
     with_unit(range, "a duration", "10s", read_time, show_time)

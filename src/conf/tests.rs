@@ -77,6 +77,11 @@ const MISTAKES: &[(&str, &str, &str)] = &[
         "negative",
     ),
     (
+        "[cluster]\nreplicas = 2",
+        "x.toml:5: cluster.replicas: 2 can't be chosen; allowed: 1, 3 or 5",
+        "of an even number half may be lost, and the rest is no majority",
+    ),
+    (
         "[limits]\npages_max = 0",
         "x.toml:5: limits.pages_max: 0 is too little; allowed: 1 to 1_000_000_000_000, or \
              write \"none\"",

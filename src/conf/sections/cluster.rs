@@ -1,7 +1,7 @@
 //! The section `[cluster]`: several machines that share one crawl.
 
 use super::{GIB, MIB, MINUTE, SECOND, section};
-use crate::conf::kind::{Kind, count, list, parsed, path, size, text, time};
+use crate::conf::kind::{Kind, count, count_of, list, parsed, path, size, text, time};
 use crate::conf::syntax;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -24,8 +24,8 @@ section! {
 
         /// URLs of the servers: nats://host:port, or tls://host:port to encrypt in any case.
         ///
-        /// One server is enough for some ten nodes. With several that are a NATS cluster, the crawl
-        /// survives the loss of one if replicas is 3.
+        /// With several that are a NATS cluster, name all: the crawl survives the loss of one if
+        /// replicas is 3.
         servers: Vec<String> = vec!["nats://127.0.0.1:4222".into()], servers(), [];
 
         /// File with the credentials of this node: the JWT and key that `nsc` writes.
@@ -51,11 +51,12 @@ section! {
         /// syncs each message to disk. A crawl doesn't need it.
         monitor: Option<SocketAddr> = None, monitor().or("none"), [];
 
-        /// Number of servers that store each message: 1, 3 or 5. It counts when the first node
-        /// begins the crawl.
+        /// Number of servers that store each message. It counts when the first node begins the
+        /// crawl.
         ///
-        /// With 1, the crawl waits while its server is down. More needs as many servers.
-        replicas: u32 = 1, count(1..=5), [];
+        /// With 1, the crawl waits while its server is down; with 3 it survives the loss of one
+        /// server, with 5 of two. More than 1 needs as many servers in one NATS cluster.
+        replicas: u32 = 1, count_of(&[1, 3, 5]), [];
 
         /// How long a node that falls silent is waited for before others take its servers over.
         /// All nodes must have the same.
@@ -86,7 +87,10 @@ section! {
         outbox: usize = 64 * MIB as usize, size(MIB..=64 * GIB), [];
 
         /// Number of links to other nodes' pages that are remembered, and not sent again. It is
-        /// rounded up to a power of two; one takes 10 bytes.
+        /// rounded up to a power of two.
+        ///
+        /// One takes 66 bits. If quality.source is "inlinks" and quality.site "domain", as many
+        /// links between domains are remembered beside them, which takes the same again.
         ///
         /// Small: links that many pages have are sent again and again.
         links_cached: u32 = 1 << 20, count(256..=1 << 30), [];
