@@ -17,10 +17,13 @@
 //! is reported only if the stream's leader says so, since a replica may lag behind.
 //!
 //! What a server refuses is logged with its cause and a fix, once a minute at most for each text.
+//! At the start it ends the command instead (`connect`, `setup`).
 //!
 //! Cost: a message to a channel for a request, a lock and a swap for all answers of a turn.
 
 mod carry;
+mod connect;
+mod failure;
 mod link;
 mod look;
 mod monitor;
@@ -32,9 +35,10 @@ mod trouble;
 
 use super::work::Mailbox;
 use crate::engine::contract::queue::{Event, Request};
+pub use failure::Failure;
 pub use look::{Look, change_orders, look};
 pub use monitor::{Sync, sync_of};
-pub use setup::{Failure, agree};
+pub use setup::agree;
 use std::collections::VecDeque;
 use std::io;
 use std::path::PathBuf;
@@ -56,7 +60,8 @@ pub struct Settings {
     pub credentials: Option<PathBuf>,
     /// A user's name, and the file with the password.
     pub user: Option<(String, PathBuf)>,
-    /// A PEM file with the certificates of the authorities that are trusted beside the system's.
+    /// A PEM file with the certificates of the authorities that are trusted in place of the
+    /// system's. If there is one, connections are encrypted.
     pub roots: Option<PathBuf>,
     /// PEM files with the certificate of this node and its key.
     pub certificate: Option<(PathBuf, PathBuf)>,

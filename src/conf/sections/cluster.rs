@@ -32,13 +32,17 @@ section! {
         credentials_file: Option<PathBuf> = None, path().or("none"), [];
 
         /// User by whose name this node logs in; its password is in password_file.
+        ///
+        /// A server that limits its users must permit this one to publish to $JS.API.>, $JS.FC.>,
+        /// $KV.sted-NAME.> and sted.NAME.log.*, where NAME is the crawl's, and to subscribe to
+        /// _INBOX.>.
         user: Option<String> = None, text("a user", syntax::word).or("none"), [];
 
         /// File with the password of user.
         password_file: Option<PathBuf> = None, path().or("none"), [];
 
-        /// PEM file of the authorities whose certificates the servers may have, and from which on
-        /// connections must be encrypted. "none" trusts those of the system.
+        /// PEM file of the only authorities that may have signed the servers' certificates. With
+        /// one, connections must be encrypted. "none" trusts the authorities of the system.
         roots_file: Option<PathBuf> = None, path().or("none"), [];
 
         /// PEM file of the certificate by which this node logs in; its key is in key_file.

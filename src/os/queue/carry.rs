@@ -1,9 +1,9 @@
 //! Carries requests over one connection, each as a task of its own.
 
+use super::failure;
 use super::names::{Names, key_text};
 use super::publish::publish;
 use super::read::{Notices, Reader};
-use super::setup;
 use super::trouble::Trouble;
 use crate::engine::contract::queue::{Event, Purge, Request, Revision, Write, WriteFailure};
 use crate::os::work::Mailbox;
@@ -96,7 +96,7 @@ impl Carrier {
                     let purge = stream.purge().filter(&subject).sequence(through.0 + 1);
                     if let Err(error) = purge.await {
                         // The next snapshot purges it, too.
-                        let how = setup::all(&error);
+                        let how = failure::all(&error);
                         trouble.warn(format!("what {subject} doesn't need stays in it: {how}"));
                     }
                 });
@@ -123,7 +123,7 @@ async fn write(
             Err(WriteFailure::Conflict)
         }
         Err(error) => {
-            trouble.warn(format!("the entry {key} can't be written: {}", setup::all(&error)));
+            trouble.warn(format!("the entry {key} can't be written: {}", failure::all(&error)));
             Err(WriteFailure::Unknown)
         }
     }

@@ -3,7 +3,7 @@
 use super::carry::Carrier;
 use super::names::{Names, key_of};
 use super::trouble::Trouble;
-use super::{Settings, setup};
+use super::{Settings, connect as login, failure};
 use crate::engine::contract::queue::{Entry, Event, Request, Revision};
 use crate::os::work::Mailbox;
 use async_nats::jetstream::{self, kv};
@@ -69,7 +69,7 @@ async fn connect(
     state: watch::Sender<bool>,
     trouble: &Arc<Trouble>,
 ) -> Option<Client> {
-    let options = match setup::options(settings).await {
+    let options = match login::options(settings).await {
         Ok(options) => options,
         Err(failure) => {
             trouble.warn(failure.to_string());
@@ -77,6 +77,7 @@ async fn connect(
         }
     };
     let (servers, notes) = (settings.servers.join(", "), Arc::clone(trouble));
+    let crawl = settings.crawl.clone();
     let options = options
         .retry_on_initial_connect()
         .reconnect_delay_callback(|tries| {
@@ -93,14 +94,18 @@ async fn connect(
                 Note::Disconnected => {
                     notes.warn(format!("the connection to {servers} is lost; it is tried again"));
                 }
-                note => notes.warn(format!("{servers}: {note}")),
+                note => {
+                    let what = login::forbidden_by(&note, &crawl);
+                    let what = what.unwrap_or_else(|| note.to_string());
+                    notes.warn(format!("{servers}: {what}"));
+                }
             }
             std::future::ready(())
         });
     match options.connect(settings.servers.clone()).await {
         Ok(client) => Some(client),
         Err(error) => {
-            trouble.warn(setup::all(&error));
+            trouble.warn(failure::all(&error));
             None
         }
     }
@@ -127,13 +132,13 @@ impl Link {
     ) -> Result<Self, String> {
         let context = jetstream::new(client.clone());
         let bucket = context.get_key_value(&names.stream).await.map_err(|error| {
-            format!("the bucket {} can't be reached: {}", names.stream, setup::all(&error))
+            format!("the bucket {} can't be reached: {}", names.stream, failure::all(&error))
         })?;
         let stream = context.get_stream(&names.stream).await.map_err(|error| {
-            format!("the stream {} can't be reached: {}", names.stream, setup::all(&error))
+            format!("the stream {} can't be reached: {}", names.stream, failure::all(&error))
         })?;
-        let unwatched = |what: &str, error: &dyn std::error::Error| {
-            format!("the {what} {} can't be watched: {}", names.stream, setup::all(error))
+        let unwatched = |what: &str, error: &(dyn std::error::Error + 'static)| {
+            format!("the {what} {} can't be watched: {}", names.stream, failure::all(error))
         };
         let notices = jetstream::consumer::push::OrderedConfig {
             deliver_subject: client.new_inbox(),
@@ -189,8 +194,8 @@ impl Link {
 
     /// Notes that the bucket or the stream can't be watched any more. Returns that there will be
     /// more requests.
-    fn lose<E: std::error::Error>(&self, what: &str, error: Option<E>) -> bool {
-        let how = error.map_or_else(|| "it ended".to_owned(), |error| setup::all(&error));
+    fn lose<E: std::error::Error + 'static>(&self, what: &str, error: Option<E>) -> bool {
+        let how = error.map_or_else(|| "it ended".to_owned(), |error| failure::all(&error));
         self.trouble.warn(format!("the watch over the crawl's {what} broke: {how}; it is renewed"));
         false
     }

@@ -2,8 +2,10 @@
 //! list of commands to all nodes.
 
 use super::Settings;
+use super::connect::with_server;
+use super::failure::{Failure, all, trouble};
 use super::names::{Names, key_of, key_text};
-use super::setup::{self, Failure, block_on, connect_once, trouble};
+use super::setup::find_stream;
 use crate::engine::contract::queue::{Entry, Key, Partition, Revision, Sequence};
 use async_nats::jetstream::{self, Context, consumer, kv, stream};
 use futures_util::StreamExt;
@@ -35,8 +37,7 @@ pub struct Look {
 /// # Errors
 /// No server can be reached, or lets this one in, or it doesn't answer.
 pub fn look(settings: &Settings) -> Result<Option<Look>, Failure> {
-    block_on(async {
-        let client = connect_once(settings).await?;
+    with_server(settings, async |client| {
         let version = client.server_info().version;
         let context = jetstream::new(client);
         let names = Names::of(&settings.crawl);
@@ -58,8 +59,8 @@ pub fn change_orders(
     settings: &Settings,
     mut change: impl FnMut(Option<&[u8]>) -> Result<Vec<u8>, String>,
 ) -> Result<(), Failure> {
-    block_on(async {
-        let context = jetstream::new(connect_once(settings).await?);
+    with_server(settings, async |client| {
+        let context = jetstream::new(client);
         let names = Names::of(&settings.crawl);
         let Some((bucket, _)) = open(&context, &names).await? else {
             let text = format!("no node has begun the crawl {}", settings.crawl);
@@ -81,15 +82,15 @@ pub fn change_orders(
     })
 }
 
-fn unread(error: &dyn std::error::Error) -> Failure {
-    trouble("cluster.servers", format!("the server refuses: {}", setup::all(error)))
+fn unread(error: &(dyn std::error::Error + 'static)) -> Failure {
+    trouble("cluster.servers", format!("the server refuses: {}", all(error)))
 }
 
 async fn open(
     context: &Context,
     names: &Names,
 ) -> Result<Option<(kv::Store, stream::Stream)>, Failure> {
-    if setup::find_stream(context, names).await?.is_none() {
+    if find_stream(context, names).await?.is_none() {
         return Ok(None);
     }
     let logs = context.get_stream(&names.stream).await.map_err(|error| unread(&error))?;

@@ -1,6 +1,6 @@
 //! Asks the monitoring port of a server what its clients can't see: when it syncs to disk.
 
-use super::setup::{Failure, all, block_on, trouble};
+use super::failure::{Failure, all, block_on, trouble};
 use http_body_util::{BodyExt, Empty, Limited};
 use hyper::body::Bytes;
 use hyper::client::conn::http1;

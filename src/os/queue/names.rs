@@ -33,6 +33,12 @@ impl Names {
         format!("{}{}", self.prefix, partition.number())
     }
 
+    /// Returns the subjects to which a node publishes.
+    pub(super) fn published(&self) -> [String; 4] {
+        let (bucket, logs) = (format!("$KV.{}.>", self.stream), self.all_logs());
+        ["$JS.API.>".to_owned(), "$JS.FC.>".to_owned(), bucket, logs]
+    }
+
     /// Returns the partition whose log has this subject.
     pub(super) fn partition(&self, subject: &str) -> Option<Partition> {
         number(subject.strip_prefix(&self.prefix)?)

@@ -5,8 +5,8 @@
 //! the publication as its id, which the stream refuses a second time; then all is in the logs since
 //! the first time.
 
+use super::failure;
 use super::names::Names;
-use super::setup;
 use super::trouble::fix_of;
 use crate::engine::contract::queue::{Message, Publication};
 use async_nats::{Client, HeaderMap};
@@ -44,8 +44,8 @@ pub(super) async fn publish(
 ) -> Result<(), String> {
     let Publication { id, messages } = publication;
     let count = messages.len();
-    let lost = |error: &dyn std::error::Error| {
-        format!("a publication has no answer: {}; it is repeated", setup::all(error))
+    let lost = |error: &(dyn std::error::Error + 'static)| {
+        format!("a publication has no answer: {}; it is repeated", failure::all(error))
     };
     for (number, Message { partition, payload }) in messages.into_iter().enumerate() {
         let (subject, payload) = (names.log(partition), payload.into_vec().into());

@@ -5,8 +5,8 @@
 //! Any replica answers a direct get, and it may lag behind. So before a log is said to have nothing
 //! new, the stream's leader is asked for its last message.
 
+use super::failure;
 use super::names::Names;
-use super::setup;
 use crate::engine::contract::queue::{Delivery, Partition, Reading, Sequence};
 use async_nats::jetstream::{ErrorCode, stream};
 use async_nats::{Client, Message};
@@ -86,7 +86,7 @@ impl Reader {
         let unread = |how: String| format!("{subject} can't be read: {how}; it is tried again");
         let inbox = self.client.new_inbox();
         let answers = self.client.subscribe(inbox.clone()).await;
-        let mut answers = answers.map_err(|error| unread(setup::all(&error)))?;
+        let mut answers = answers.map_err(|error| unread(failure::all(&error)))?;
         let ask = json!({
             "seq": after.0 + 1,
             "next_by_subj": subject,
@@ -95,7 +95,7 @@ impl Reader {
         });
         let to = format!("$JS.API.DIRECT.GET.{}", self.names.stream);
         let asked = self.client.publish_with_reply(to, inbox, ask.to_string().into()).await;
-        asked.map_err(|error| unread(setup::all(&error)))?;
+        asked.map_err(|error| unread(failure::all(&error)))?;
         let mut messages: Vec<Delivery> = Vec::new();
         loop {
             let answer = timeout(PATIENCE, answers.next()).await;
@@ -133,7 +133,7 @@ impl Reader {
                 {
                     Ok(false)
                 }
-                _ => Err(format!("{subject} can't be read: {}", setup::all(&error))),
+                _ => Err(format!("{subject} can't be read: {}", failure::all(&error))),
             },
         }
     }

@@ -1,173 +1,84 @@
-//! Before a node begins: the connection, what the server must be able to do, the crawl's stream and
-//! bucket, and the crawl's entry, which all nodes must agree on.
+//! Before a node begins: the crawl's stream and bucket, and the crawl's entry, which all nodes must
+//! agree on.
 
+use super::Settings;
+use super::connect::with_server;
+use super::failure::{Failure, all, mistake, trouble};
 use super::names::{Names, key_text};
-use super::{Settings, runtime};
-use crate::engine::contract::queue::Key;
+use super::trouble::code_of;
+use crate::engine::contract::queue::{Key, Partition};
 use async_nats::jetstream::{self, Context, ErrorCode, kv, stream};
-use async_nats::{Client, ConnectErrorKind, ConnectOptions};
-use std::fmt;
+use async_nats::{Client, HeaderMap};
 use std::time::Duration;
+use tokio::time::timeout;
 
-/// The oldest version of the server that has atomic batches.
-const SERVER_MIN: (u32, u32) = (2, 12);
-/// How long a server is tried at the start.
-const CONNECT_MAX: Duration = Duration::from_secs(10);
 /// How long the stream refuses a message's number twice.
 const DUPLICATES: Duration = Duration::from_secs(10 * 60);
-/// The pause before the crawl's entry is asked for again.
+/// The numbers of the errors that there are fewer servers than replicas.
+const REPLICAS: [u64; 2] = [10_005, 10_074];
+/// The pause before the crawl's entry is asked for again, and how long it is asked for.
 const AGAIN: Duration = Duration::from_millis(100);
-/// How often the crawl's entry is asked for.
-const TRIES: u32 = 50;
-
-/// Why a node can't begin.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failure {
-    /// The key of the configuration that it is about.
-    pub key: &'static str,
-    /// What is wrong, and what to do.
-    pub text: String,
-    /// Whether the configuration has to be changed; otherwise the same may succeed later.
-    pub is_mistake: bool,
-}
-
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.key, self.text)
-    }
-}
-
-fn mistake(key: &'static str, text: String) -> Failure {
-    Failure { key, text, is_mistake: true }
-}
-
-pub(super) fn trouble(key: &'static str, text: String) -> Failure {
-    Failure { key, text, is_mistake: false }
-}
+const AGREE_MAX: Duration = Duration::from_secs(15);
+/// How long an answer about a stream is waited for, and how often it is asked for.
+const ANSWER_MAX: Duration = Duration::from_secs(2);
+const ASKED: u32 = 8;
 
 /// Creates what a crawl needs in the queue, unless it is there. Returns the value of the crawl's
 /// entry, which is `value` if there was none.
 ///
 /// # Errors
 /// No server can be reached in ten seconds or lets this node in, it is too old or lacks JetStream,
-/// or what is there isn't what a crawl needs.
+/// it forbids this node something, or what is there isn't what a crawl needs.
 pub fn agree(settings: &Settings, value: Box<[u8]>) -> Result<Box<[u8]>, Failure> {
-    block_on(async {
-        let client = connect_once(settings).await?;
-        let context = jetstream::new(client);
+    with_server(settings, async |client| {
+        let context = jetstream::new(client.clone());
         let names = Names::of(&settings.crawl);
         make_stream(settings, &context, &names).await?;
+        try_log(&client, &names).await;
         let bucket = make_bucket(settings, &context, &names).await?;
-        let key = key_text(&Key::Crawl);
-        for _ in 0..TRIES {
-            let created = bucket.update(&key, value.clone().into(), 0).await;
-            match created {
-                Ok(_) => return Ok(value.clone()),
-                Err(error) if error.kind() == kv::UpdateErrorKind::WrongLastRevision => {}
-                Err(error) => {
-                    let text = format!("the crawl's entry can't be written: {}", all(&error));
-                    return Err(trouble("cluster.servers", text));
-                }
-            }
-            // A replica that lags behind may not have it yet.
-            if let Ok(Some(found)) = bucket.get(&key).await {
-                return Ok(found.to_vec().into());
-            }
-            tokio::time::sleep(AGAIN).await;
-        }
-        let text = "the crawl's entry can't be read; look at the server's log".to_owned();
-        Err(trouble("cluster.servers", text))
+        let mut why = "the crawl's entry can't be read; look at the server's log".to_owned();
+        let agreed = timeout(AGREE_MAX, entry_of(&bucket, value, &mut why)).await;
+        agreed.map_err(|_| trouble("cluster.servers", why))
     })
 }
 
-/// Runs work in a runtime of its own.
-pub(super) fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
-    let runtime = runtime().map_err(|error| trouble("cluster", error.to_string()))?;
-    runtime.block_on(work)
-}
-
-/// Returns how a connection is made.
-///
-/// # Errors
-/// A file can't be read.
-pub(super) async fn options(settings: &Settings) -> Result<ConnectOptions, Failure> {
-    let Settings { crawl, node, credentials, user, roots, certificate, .. } = settings;
-    let mut options = ConnectOptions::new()
-        .name(format!("sted {crawl} {node}"))
-        .connection_timeout(Duration::from_secs(5))
-        .ping_interval(Duration::from_secs(5))
-        .subscription_capacity(64 << 10)
-        .request_timeout(Some(Duration::from_secs(10)));
-    let unreadable = |key, path: &std::path::Path, error: std::io::Error| {
-        mistake(key, format!("{}: {error}", path.display()))
-    };
-    if let Some(path) = credentials {
-        let read = options.credentials_file(path).await;
-        options = read.map_err(|error| unreadable("cluster.credentials", path, error))?;
-    }
-    if let Some((name, path)) = user {
-        let password = std::fs::read_to_string(path);
-        let password =
-            password.map_err(|error| unreadable("cluster.password_file", path, error))?;
-        options = options.user_and_password(name.clone(), password.trim_end().to_owned());
-    }
-    if let Some(path) = roots {
-        options = options.add_root_certificates(path.clone()).require_tls(true);
-    }
-    if let Some((certificate, key)) = certificate {
-        options = options.add_client_certificate(certificate.clone(), key.clone());
-    }
-    Ok(options)
-}
-
-pub(super) async fn connect_once(settings: &Settings) -> Result<Client, Failure> {
-    let connecting = options(settings).await?.connect(settings.servers.clone());
-    let connected = tokio::time::timeout(CONNECT_MAX, connecting).await;
-    let servers = settings.servers.join(", ");
-    let client = match connected {
-        Ok(Ok(client)) => client,
-        Err(_) => {
-            let text = format!("{servers}: no answer in {CONNECT_MAX:?}; is the server running?");
-            return Err(trouble("cluster.servers", text));
+/// Returns the value of the crawl's entry, once there is one: `value` if there was none. `why` says
+/// what is in the way.
+async fn entry_of(bucket: &kv::Store, value: Box<[u8]>, why: &mut String) -> Box<[u8]> {
+    let key = key_text(&Key::Crawl);
+    loop {
+        match bucket.update(&key, value.clone().into(), 0).await {
+            Ok(_) => return value,
+            Err(error) if error.kind() == kv::UpdateErrorKind::WrongLastRevision => {}
+            Err(error) => *why = format!("the crawl's entry can't be written: {}", all(&error)),
         }
-        Ok(Err(error)) => {
-            let (how, because) = (all(&error), error.kind());
-            return Err(match because {
-                ConnectErrorKind::Authentication | ConnectErrorKind::AuthorizationViolation => {
-                    let text = format!(
-                        "{servers}: {how}; give this node credentials, or a user and a \
-                         password_file, that the server knows"
-                    );
-                    mistake("cluster.credentials_file", text)
-                }
-                ConnectErrorKind::Tls => mistake(
-                    "cluster.roots_file",
-                    format!("{servers}: {how}; name the file of the authority that has signed"),
-                ),
-                ConnectErrorKind::ServerParse => {
-                    mistake("cluster.servers", format!("{servers}: {how}"))
-                }
-                _ => {
-                    trouble("cluster.servers", format!("{servers}: {how}; is the server running?"))
-                }
-            });
+        // A replica that lags behind may not have it yet.
+        if let Ok(Some(found)) = bucket.get(&key).await {
+            return found.to_vec().into();
         }
-    };
-    let version = client.server_info().version;
-    if version_of(&version).is_none_or(|version| version < SERVER_MIN) {
-        let (major, minor) = SERVER_MIN;
-        let text = format!(
-            "{servers}: the server is version {version}, which has no atomic batches; install \
-             nats-server {major}.{minor} or newer (Debian's package is older)"
-        );
-        return Err(mistake("cluster.servers", text));
+        tokio::time::sleep(AGAIN).await;
     }
-    Ok(client)
 }
 
-fn version_of(text: &str) -> Option<(u32, u32)> {
-    let mut parts = text.split('.');
-    Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
+/// Offers a log a message that no stream takes, since it is meant for another one. A server that
+/// forbids this node to append to logs reports that now, not when pages wait.
+async fn try_log(client: &Client, names: &Names) {
+    let mut fields = HeaderMap::new();
+    fields.insert("Nats-Expected-Stream", "none");
+    let log = names.log(Partition::all().next().expect("there are partitions"));
+    // Whatever the answer is, it was permitted; a stream without a leader doesn't answer.
+    let _ = client.request_with_headers(log, fields, "".into()).await;
+}
+
+/// Asks about a stream until there is an answer; `None` if there is none in sixteen seconds. A
+/// stream that is being made on several servers has no leader, and nobody answers for it.
+async fn answered<T>(ask: impl AsyncFn() -> T) -> Option<T> {
+    for _ in 0..ASKED {
+        if let Ok(answer) = timeout(ANSWER_MAX, ask()).await {
+            return Some(answer);
+        }
+    }
+    None
 }
 
 /// Returns the configuration of the crawl's stream; `None` if there is none.
@@ -178,7 +89,15 @@ pub(super) async fn find_stream(
     context: &Context,
     names: &Names,
 ) -> Result<Option<stream::Config>, Failure> {
-    match context.get_stream(&names.stream).await {
+    let found = answered(async || context.get_stream(&names.stream).await).await;
+    let Some(found) = found else {
+        let text = format!(
+            "no server answers for the stream {}; are most servers of its NATS cluster running?",
+            names.stream
+        );
+        return Err(trouble("cluster.servers", text));
+    };
+    match found {
         Ok(found) => {
             let config = found.cached_info().config.clone();
             match wrong_in(&config, names) {
@@ -222,10 +141,24 @@ async fn make_stream(settings: &Settings, context: &Context, names: &Names) -> R
         allow_atomic_publish: true,
         ..stream::Config::default()
     };
-    context.create_stream(config).await.map(|_| ()).map_err(|error| {
-        let text = format!("the stream {} can't be made: {}", names.stream, all(&error));
-        trouble("cluster.servers", text)
-    })
+    // It may be repeated: a stream that is as it should be is left as it is.
+    match answered(async || context.create_stream(config.clone()).await).await {
+        Some(Ok(_)) => Ok(()),
+        Some(Err(error)) => Err(unmade("stream", names, &error)),
+        None => {
+            let text = format!("no server makes the stream {}; look at its log", names.stream);
+            Err(trouble("cluster.servers", text))
+        }
+    }
+}
+
+/// Returns that the stream or the bucket can't be made, with the cause and a fix.
+fn unmade(what: &str, names: &Names, error: &(dyn std::error::Error + 'static)) -> Failure {
+    let text = format!("the {what} {} can't be made: {}", names.stream, all(error));
+    match REPLICAS.contains(&code_of(error)) {
+        true => mistake("cluster.replicas", text),
+        false => trouble("cluster.servers", text),
+    }
 }
 
 /// Returns what is wrong with a stream that was made by somebody else, in words.
@@ -258,7 +191,8 @@ async fn make_bucket(
     context: &Context,
     names: &Names,
 ) -> Result<kv::Store, Failure> {
-    if let Ok(bucket) = context.get_key_value(&names.stream).await {
+    let found = answered(async || context.get_key_value(&names.stream).await).await;
+    if let Some(Ok(bucket)) = found {
         return Ok(bucket);
     }
     let config = kv::Config {
@@ -269,42 +203,6 @@ async fn make_bucket(
         num_replicas: settings.replicas,
         ..kv::Config::default()
     };
-    context.create_key_value(config).await.map_err(|error| {
-        let text = format!("the bucket {} can't be made: {}", names.stream, all(&error));
-        trouble("cluster.servers", text)
-    })
-}
-
-/// Returns the text of an error and of what caused it.
-pub(super) fn all(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let more = error.to_string();
-        if !text.contains(&more) {
-            text.push_str(": ");
-            text.push_str(&more);
-        }
-        cause = error.source();
-    }
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn versions_are_compared_by_number() {
-        for (text, is_enough) in [
-            ("2.9.10", false),
-            ("2.12.0", true),
-            ("2.15.3", true),
-            ("3.0.0-beta", true),
-            ("", false),
-        ] {
-            let is = version_of(text).is_some_and(|version| version >= SERVER_MIN);
-            assert_eq!(is, is_enough, "{text}");
-        }
-    }
+    let made = context.create_key_value(config).await;
+    made.map_err(|error| unmade("bucket", names, &error))
 }

@@ -2,7 +2,10 @@
 //!
 //! Texts beyond a number of different ones are counted; the next line says how many they were.
 
+use async_nats::jetstream;
+use async_nats::jetstream::context::{CreateStreamError, CreateStreamErrorKind};
 use std::collections::BTreeMap;
+use std::error::Error;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -63,16 +66,37 @@ impl Drop for Texts {
     }
 }
 
+/// Returns the number of the error of JetStream among the causes of an error; 0 if there is none.
+pub(super) fn code_of(error: &(dyn Error + 'static)) -> u64 {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        if let Some(error) = error.downcast_ref::<jetstream::Error>() {
+            return error.error_code().0;
+        }
+        let made = error.downcast_ref::<CreateStreamError>().map(CreateStreamError::kind);
+        if let Some(CreateStreamErrorKind::JetStream(error)) = made {
+            return error.error_code().0;
+        }
+        next = error.source();
+    }
+    0
+}
+
 /// Returns what to do about an error of JetStream with this number; empty if that is unknown.
 pub(super) fn fix_of(code: u64) -> &'static str {
     match code {
         10_023 | 10_047 => "; give JetStream more room (max_file_store, or the account's limit)",
         10_077 | 10_122 => "; raise the stream's max_bytes: the crawl goes on when it can append",
+        10_027 => "; raise the account's limit on streams: a crawl has two",
+        10_039 | 10_076 => "; enable JetStream, for the account of this node's user, too",
         10_109 => "; the stream is sealed for ever: begin another crawl",
         10_054 => "; raise max_payload of the server and max_msg_size of the stream to 1 MiB",
         10_174 => "; allow atomic batches: nats stream edit STREAM --allow-batch",
         10_210 => "; raise jetstream.limits.max_batch_inflight_per_stream of the server",
         10_059 => "; if the stream was deleted, the crawl's logs are lost: begin another crawl",
+        10_005 | 10_074 => {
+            "; start as many servers as cluster.replicas, as one NATS cluster, or lower it"
+        }
         _ => "",
     }
 }

@@ -1,6 +1,6 @@
 //! A client of NATS that is a few lines of its text protocol.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
@@ -10,15 +10,15 @@ pub(super) const WAIT_MAX: Duration = Duration::from_secs(20);
 
 /// A connection.
 #[derive(Debug)]
-pub(super) struct Client {
+pub(crate) struct Client {
     /// What the server says of itself in the first line.
-    pub(super) info: Value,
+    pub(crate) info: Value,
     stream: BufReader<TcpStream>,
 }
 
 impl Client {
     /// Connects, and reads the first line.
-    pub(super) fn connect(server: SocketAddr) -> Self {
+    pub(crate) fn connect(server: SocketAddr) -> Self {
         let stream = TcpStream::connect(server).expect("it listens");
         let mut client = Self { info: Value::Null, stream: BufReader::new(stream) };
         client.wait_at_most(WAIT_MAX);
@@ -29,13 +29,23 @@ impl Client {
     }
 
     /// Subscribes to what requests return, and waits until the server has answered.
-    pub(super) fn greet(&mut self) {
-        self.send("CONNECT {\"verbose\":false}\r\nSUB reply 1\r\nPING\r\n");
+    pub(crate) fn greet(&mut self) {
+        self.introduce(&json!({ "verbose": false }));
+    }
+
+    /// Logs in, and does as `greet`.
+    #[cfg(feature = "study")]
+    pub(crate) fn log_in(&mut self, user: &str, password: &str) {
+        self.introduce(&json!({ "verbose": false, "user": user, "pass": password }));
+    }
+
+    fn introduce(&mut self, with: &Value) {
+        self.send(&format!("CONNECT {with}\r\nSUB reply 1\r\nPING\r\n"));
         assert_eq!(self.line().expect("a reply"), "PONG");
     }
 
     /// Publishes a message and returns the reply, which must not be an error.
-    pub(super) fn request(&mut self, subject: &str, message: &str) -> Value {
+    pub(crate) fn request(&mut self, subject: &str, message: &str) -> Value {
         self.send(&format!("PUB {subject} reply {}\r\n{message}\r\n", message.len()));
         let line = self.line().expect("a reply");
         let length = line.strip_prefix("MSG reply 1 ").and_then(|length| length.parse().ok());
@@ -47,7 +57,7 @@ impl Client {
         reply
     }
 
-    pub(super) fn send(&mut self, text: &str) {
+    pub(crate) fn send(&mut self, text: &str) {
         self.stream.get_mut().write_all(text.as_bytes()).expect("the connection is open");
     }
 

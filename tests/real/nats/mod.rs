@@ -1,15 +1,23 @@
 //! A nats-server for tests of crawls by several nodes, and a relay in front of it that can be cut.
+//! `refused` has what nodes and servers refuse of each other.
 //!
 //! The server and the relay have loopback addresses of their own. Connections from 127.0.0.1 can't
 //! take their ports while the server is down or the relay is cut, nor connect to themselves.
 
 mod client;
+#[cfg(feature = "cluster")]
+mod refused;
 mod relay;
 mod server;
+#[cfg(feature = "cluster")]
+mod tokens;
 
+#[cfg(feature = "study")]
+pub(crate) use client::Client;
 pub(crate) use relay::Relay;
 pub(crate) use server::Server;
 
+#[cfg(not(feature = "study"))]
 use client::Client;
 use serde_json::Value;
 use std::io::{ErrorKind, Read};
