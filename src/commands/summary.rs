@@ -31,7 +31,7 @@ const CAUSES: [(&str, &str); 32] = [
     ("baseTooLong", "pages with a base URL of more than 4 KiB: the page's own URL was used"),
     ("chains-loosened", "redirects followed as links, because 8,192 chains were in progress"),
     ("charsetTooLarge", "pages truncated as UTF-8; raise fetch.decoded_bytes_max"),
-    ("cluster-damaged", "records from the logs of other nodes that make no sense: skipped"),
+    ("cluster-damaged", "records and entries of other nodes that make no sense: skipped"),
     (
         "cluster-forgotten",
         "waits, servers given up and tries of former owners beyond 100,000: not obeyed",

@@ -89,6 +89,8 @@ struct Heard {
     damaged: u64,
 }
 
+/// The name under which what makes no sense is counted.
+const DAMAGED: &str = "cluster-damaged";
 /// The number of damaged messages that are warned of; more are only counted.
 const DAMAGED_SHOWN: u64 = 10;
 
@@ -287,7 +289,12 @@ impl Engine {
                 cluster.logs.disconnected();
             }
             Event::Entry(entry) => match &entry.key {
-                Key::Report(name) => cluster.heard.reports.see(name, &entry),
+                Key::Report(name) => {
+                    if !cluster.heard.reports.see(name, &entry) {
+                        log::warn!("cluster: the report of the node {name} makes no sense");
+                        self.counts.cut(DAMAGED, 1);
+                    }
+                }
                 Key::Orders => {
                     let now = self.turn.now();
                     let is_first = !std::mem::replace(&mut cluster.heard.has_orders, true);
@@ -375,7 +382,7 @@ impl Engine {
                 }
                 Change::Damaged { key } => {
                     log::warn!("cluster: the entry {key:?} makes no sense");
-                    self.counts.cut("cluster-damaged", 1);
+                    self.counts.cut(DAMAGED, 1);
                 }
                 Change::NameTaken => log::warn!("cluster: {NAME_TAKEN}"),
                 change @ (Change::Agreed { .. } | Change::Joined { .. } | Change::Left) => {

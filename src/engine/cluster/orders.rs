@@ -21,7 +21,7 @@ impl Engine {
             Ok(list) => list,
             Err(error) => {
                 log::warn!("cluster: the commands to all nodes make no sense: {error}");
-                return self.counts.cut("cluster-damaged", 1);
+                return self.counts.cut(super::DAMAGED, 1);
             }
         };
         let done = self.visits.orders().last_shared();

@@ -49,13 +49,16 @@ impl Reports {
         }
     }
 
-    /// Notes an entry with a report. One that makes no sense says nothing.
-    pub(super) fn see(&mut self, name: &Name, entry: &Entry) {
+    /// Notes an entry with a report. Returns whether it makes sense; otherwise the last one counts.
+    pub(super) fn see(&mut self, name: &Name, entry: &Entry) -> bool {
+        let report = Report::decode(&entry.value).ok();
+        let makes_sense = report.is_some();
         if *name == self.name {
             self.revision = self.revision.max(Some(entry.revision));
-        } else if let Ok(report) = Report::decode(&entry.value) {
+        } else if let Some(report) = report {
             self.others.insert(name.clone(), report);
         }
+        makes_sense
     }
 
     /// Takes the answer to a write. If the entry has changed, it will be seen.

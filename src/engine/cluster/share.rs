@@ -2,7 +2,7 @@
 //! domains are in `facts`.
 
 use super::logs::{Message, Phase};
-use super::{Cluster, Fingerprint, Partition};
+use super::{Cluster, DAMAGED, Fingerprint, Partition};
 use crate::cluster::queue::Delivery;
 use crate::cluster::record::{Link, Reader, Record};
 use crate::engine::Engine;
@@ -20,8 +20,6 @@ use std::time::Duration;
 /// The fixed cost of taking up a record, in units of work (see `ledger`), in addition to one unit
 /// for each of its bytes.
 const RECORD_UNITS: usize = 64;
-/// The cause of records that are skipped because they make no sense.
-const DAMAGED: &str = "cluster-damaged";
 /// The cause of records that are skipped because there is no room for them.
 const FORGOTTEN: &str = "cluster-forgotten";
 /// The cost of taking up a settled URL, in units of work.

@@ -231,7 +231,7 @@ impl Engine {
             Err(damage) => {
                 // It is tried again when the log has grown as much once more.
                 log::warn!("cluster: no snapshot of partition {partition}: {damage}");
-                self.counts.cut("cluster-damaged", 1);
+                self.counts.cut(super::DAMAGED, 1);
                 let log_bytes = making.log_bytes;
                 cluster.logs.compacted(partition, log_bytes, None);
                 cluster.snapshots.making = None;

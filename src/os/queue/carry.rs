@@ -47,8 +47,13 @@ impl Carrier {
 
     /// Notes that a message with this number was appended to a subject.
     pub(super) fn notice(&self, subject: &str, sequence: u64) {
-        if let Some(partition) = self.names.partition(subject) {
-            self.notices.notice(partition, sequence);
+        match self.names.partition(subject) {
+            Some(partition) => self.notices.notice(partition, sequence),
+            None => self.trouble.warn(format!(
+                "the stream {} has a message of the subject {subject:?}, which is no log: find out \
+                 who else publishes there",
+                self.names.stream
+            )),
         }
     }
 
