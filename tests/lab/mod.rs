@@ -12,6 +12,7 @@ mod nodes;
 mod one_line;
 mod operate;
 mod polite;
+mod queue;
 mod replay;
 mod stand;
 

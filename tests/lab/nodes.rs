@@ -2,6 +2,7 @@
 //! archived by some node, nothing is requested more often than faults explain, and the lab sees no
 //! gap shorter than promised, whoever makes the next visit.
 //!
+//! `queue` does the same to servers that are full, lost, or used by strangers.
 //! `make cluster` crawls 600 hosts by three nodes; `make cluster-faults N=50` does the worst to
 //! nodes, server and network.
 
@@ -27,8 +28,20 @@ const TIME_MAX: Duration = Duration::from_secs(240);
 /// The lease of the nodes: the shortest that is allowed.
 const LEASE: Duration = Duration::from_secs(5);
 
+/// The user of all nodes, who may do what the manual lists and nothing else; and the password.
+pub(super) const USER: &str = r#"authorization {
+  users: [{
+    user: node, password: secret
+    permissions: {
+      publish: ["$JS.API.>", "$JS.FC.>", "$KV.sted-lab.>", "sted.lab.log.*"]
+      subscribe: ["_INBOX.>"]
+    }
+  }, { user: stranger, password: other }]
+}"#;
+const PASSWORD: &str = "secret\n";
+
 /// Returns a lab and the politeness of its crawls, with this rest between visits to a server.
-fn web(hosts: u32, pages: u32, delay_ms: u32, seed: u64) -> String {
+pub(super) fn web(hosts: u32, pages: u32, delay_ms: u32, seed: u64) -> String {
     format!(
         r#"
 [politeness]
@@ -69,11 +82,14 @@ seed = {seed}
 }
 
 /// A lab, a server, and nodes that crawl the one through the other.
-struct Shared {
+pub(super) struct Shared {
     stand: Stand,
-    server: Server,
+    pub(super) server: Server,
     /// Between the last node and the server.
     relay: Relay,
+    /// More settings of each node, and the servers if the nodes know others.
+    pub(super) more: Vec<String>,
+    pub(super) servers: Option<String>,
     /// The process of each node, while it has one.
     nodes: Vec<Option<Child>>,
     /// The results of the processes that have ended by themselves, by node.
@@ -82,12 +98,18 @@ struct Shared {
 
 impl Shared {
     fn new(text: &str, nodes: usize) -> Self {
+        Self::with(Server::start("always", USER), text, nodes)
+    }
+
+    /// Prepares nodes that share a crawl through a server.
+    pub(super) fn with(server: Server, text: &str, nodes: usize) -> Self {
         let stand = Stand::new(text);
-        let server = Server::start("always", "");
+        fs::write(stand.path("password"), PASSWORD).expect("written");
         let relay = Relay::listen(server.address());
         let nodes: Vec<_> = (0..nodes).map(|_| None).collect();
         let ends = nodes.iter().map(|_| Vec::new()).collect();
-        Self { stand, server, relay, nodes, ends }
+        let more = vec!["cluster.user=node".into(), "cluster.password_file=password".into()];
+        Self { stand, server, relay, more, servers: None, nodes, ends }
     }
 
     fn job(&self, node: usize) -> PathBuf {
@@ -95,7 +117,7 @@ impl Shared {
     }
 
     /// Starts or restarts a node.
-    fn start(&mut self, node: usize) {
+    pub(super) fn start(&mut self, node: usize) {
         let name = NAMES[node];
         let url = match node + 1 == self.nodes.len() {
             true => format!("nats://{}", self.relay.address()),
@@ -105,12 +127,12 @@ impl Shared {
             format!("job.directory=job-{name}"),
             format!("cluster.node={name}"),
             "cluster.name=lab".to_owned(),
-            format!("cluster.servers=[{url:?}]"),
+            format!("cluster.servers={}", self.servers.clone().unwrap_or(format!("[{url:?}]"))),
             format!("cluster.lease={}s", LEASE.as_secs()),
             "cluster.batch_wait=200ms".to_owned(),
         ];
         let mut arguments = vec!["crawl", "crawl.toml"];
-        set.iter().for_each(|set| arguments.extend(["--set", set]));
+        set.iter().chain(&self.more).for_each(|set| arguments.extend(["--set", set]));
         let create = |kind: &str| {
             let path = self.stand.path(&format!("{name}.{kind}"));
             File::options().create(true).append(true).open(path).expect("created")
@@ -122,7 +144,7 @@ impl Shared {
     }
 
     /// Returns what a node's processes have said.
-    fn said(&self, node: usize, kind: &str) -> String {
+    pub(super) fn said(&self, node: usize, kind: &str) -> String {
         let path = self.stand.path(&format!("{}.{kind}", NAMES[node]));
         fs::read_to_string(path).unwrap_or_default()
     }
@@ -136,7 +158,7 @@ impl Shared {
     }
 
     /// Notes the ends of processes. Returns how many still run.
-    fn running(&mut self) -> usize {
+    pub(super) fn running(&mut self) -> usize {
         for node in 0..self.nodes.len() {
             let ended = self.nodes[node]
                 .as_mut()
@@ -151,7 +173,7 @@ impl Shared {
     }
 
     /// Waits until all processes have ended by themselves.
-    fn wait(&mut self) {
+    pub(super) fn wait(&mut self) {
         let begun = Instant::now();
         while self.running() > 0 {
             if begun.elapsed() > TIME_MAX {
@@ -165,7 +187,7 @@ impl Shared {
     }
 
     /// Waits until the nodes have archived something between them.
-    fn wait_until_it_fetches(&mut self) {
+    pub(super) fn wait_until_it_fetches(&mut self) {
         let begun = Instant::now();
         let len = |shared: &Self, node| {
             fs::metadata(shared.job(node).join("crawl.log")).map_or(0, |data| data.len())
@@ -178,7 +200,7 @@ impl Shared {
 
     /// Checks the results of all nodes, of which `faults` came between. Returns how many pages were
     /// requested more than once.
-    fn judge(mut self, faults: u64) -> u64 {
+    pub(super) fn judge(mut self, faults: u64) -> u64 {
         self.stand.end_lab();
         for (node, ends) in self.ends.iter().enumerate() {
             let end = ends.last().expect("each node has ended by itself");
@@ -258,7 +280,8 @@ fn three_nodes_share_a_crawl() {
         let set = ["cluster.name=lab", "cluster.node=x", &url, &monitor, &lease];
         let (before, after) = arguments.split_at(arguments.len().min(3));
         let mut all = before.to_vec();
-        set.iter().for_each(|set| all.extend(["--set", set]));
+        let more = shared.more.iter().map(String::as_str);
+        set.into_iter().chain(more).for_each(|set| all.extend(["--set", set]));
         all.extend(after);
         let mut command = sted(&all);
         command.current_dir(shared.stand.folder.path());

@@ -12,12 +12,16 @@ use tempfile::TempDir;
 const CLIENTS: &str = "127.78.0.1";
 /// The monitoring port has an address of its own, so that the two ports can't be the same.
 const MONITORING: &str = "127.78.0.2";
+/// The servers of a NATS cluster reach each other here.
+const ROUTES: &str = "127.78.0.4";
 
 /// A server, which is killed when this is dropped. Its streams are in a temporary directory.
 #[derive(Debug)]
 pub(crate) struct Server {
     clients: SocketAddr,
     monitoring: SocketAddr,
+    /// The lines of its configuration, without the limits of JetStream.
+    lines: [String; 2],
     running: Running,
     folder: TempDir,
 }
@@ -27,19 +31,57 @@ impl Server {
     /// what it has acknowledged is synced to disk, or `always`; `more` is lines for its
     /// configuration (users, TLS).
     pub(crate) fn start(sync_interval: &str, more: &str) -> Self {
+        Self::start_limited(sync_interval, "", more)
+    }
+
+    /// Starts a server with limits of JetStream, such as `max_file_store: 1MB`.
+    pub(crate) fn start_limited(sync_interval: &str, limits: &str, more: &str) -> Self {
+        let server = Self::begin(sync_interval, limits, more);
+        server.wait_until_healthy();
+        server
+    }
+
+    /// Starts servers that are one NATS cluster.
+    #[cfg(feature = "study")]
+    pub(crate) fn start_several(count: usize) -> Vec<Self> {
+        let routes: Vec<_> = (0..count).map(|_| free_port(ROUTES)).collect();
+        let all: Vec<String> = routes.iter().map(|route| format!("\"nats://{route}\"")).collect();
+        let start = |(number, own): (usize, &SocketAddr)| {
+            let all = all.join(", ");
+            let more = format!(
+                "server_name: s{number}\n\
+                 cluster {{ name: several, listen: \"{own}\", routes: [{all}] }}"
+            );
+            Self::begin("2m", "", &more)
+        };
+        let servers: Vec<Self> = routes.iter().enumerate().map(start).collect();
+        // None is healthy before most are there.
+        servers.iter().for_each(Self::wait_until_healthy);
+        servers
+    }
+
+    fn begin(sync_interval: &str, limits: &str, more: &str) -> Self {
         let folder = tempfile::Builder::new().prefix("sted-nats-").tempdir();
         let folder = folder.expect("temporary folders can be made");
         let (clients, monitoring) = (free_port(CLIENTS), free_port(MONITORING));
         let store = folder.path().join("jetstream");
-        let text = format!(
-            "listen: \"{clients}\"\nhttp: \"{monitoring}\"\n\
-             jetstream {{ store_dir: {store:?}, sync_interval: {sync_interval:?} }}\n{more}\n"
-        );
-        fs::write(folder.path().join(CONFIGURATION), text).expect("the folder is ours");
+        let lines = [
+            format!(
+                "listen: \"{clients}\"\nhttp: \"{monitoring}\"\n\
+                 jetstream {{ store_dir: {store:?}, sync_interval: {sync_interval:?}"
+            ),
+            format!("}}\n{more}\n"),
+        ];
+        write(&folder, &lines, limits);
         let running = run(&folder, clients);
-        let server = Self { clients, monitoring, running, folder };
-        server.wait_until_healthy();
-        server
+        Self { clients, monitoring, lines, running, folder }
+    }
+
+    /// Restarts it without limits of JetStream.
+    #[cfg(feature = "study")]
+    pub(crate) fn lift_limits(&mut self) {
+        write(&self.folder, &self.lines, "");
+        self.restart();
     }
 
     /// Returns the address for clients.
@@ -124,6 +166,11 @@ impl Drop for Server {
 }
 
 const CONFIGURATION: &str = "server.conf";
+
+fn write(folder: &TempDir, [before, after]: &[String; 2], limits: &str) {
+    let text = format!("{before}\n{limits}\n{after}");
+    fs::write(folder.path().join(CONFIGURATION), text).expect("the folder is ours");
+}
 
 /// Starts the server that `make deps` builds or links; Debian's in PATH is too old.
 fn run(folder: &TempDir, listen: SocketAddr) -> Running {
