@@ -21,6 +21,9 @@ use tokio::sync::watch;
 
 /// The oldest version of the server that has atomic batches.
 const SERVER_MIN: (u32, u32) = (2, 12);
+/// How long an answer about a stream is waited for before it is asked for again. A request that
+/// finds no leader of the stream is lost.
+pub(super) const ANSWER_MAX: Duration = Duration::from_secs(2);
 /// How long a server is tried at the start.
 const CONNECT_MAX: Duration = Duration::from_secs(10);
 

@@ -1,6 +1,7 @@
 //! The side thread: one connection after the other, and what is carried over each of them.
 
 use super::carry::Carrier;
+use super::connect::ANSWER_MAX;
 use super::names::{Names, key_of};
 use super::trouble::Trouble;
 use super::{Settings, connect as login, failure};
@@ -13,6 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::watch;
+use tokio::time::timeout;
 
 /// The pause before what has failed is tried again.
 const AGAIN: Duration = Duration::from_secs(1);
@@ -131,12 +133,15 @@ impl Link {
         trouble: &Arc<Trouble>,
     ) -> Result<Self, String> {
         let context = jetstream::new(client.clone());
-        let bucket = context.get_key_value(&names.stream).await.map_err(|error| {
-            format!("the bucket {} can't be reached: {}", names.stream, failure::all(&error))
-        })?;
-        let stream = context.get_stream(&names.stream).await.map_err(|error| {
-            format!("the stream {} can't be reached: {}", names.stream, failure::all(&error))
-        })?;
+        let unreached =
+            |what: &str, how: &str| format!("the {what} {} can't be reached: {how}", names.stream);
+        let silent = "no server answers for it; its servers may be choosing a leader";
+        let bucket = timeout(ANSWER_MAX, context.get_key_value(&names.stream)).await;
+        let bucket = bucket.map_err(|_| unreached("bucket", silent))?;
+        let bucket = bucket.map_err(|error| unreached("bucket", &failure::all(&error)))?;
+        let stream = timeout(ANSWER_MAX, context.get_stream(&names.stream)).await;
+        let stream = stream.map_err(|_| unreached("stream", silent))?;
+        let stream = stream.map_err(|error| unreached("stream", &failure::all(&error)))?;
         let unwatched = |what: &str, error: &(dyn std::error::Error + 'static)| {
             format!("the {what} {} can't be watched: {}", names.stream, failure::all(error))
         };

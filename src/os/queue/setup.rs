@@ -2,7 +2,7 @@
 //! agree on.
 
 use super::Settings;
-use super::connect::with_server;
+use super::connect::{ANSWER_MAX, with_server};
 use super::failure::{Failure, all, mistake, trouble};
 use super::names::{Names, key_text};
 use super::trouble::code_of;
@@ -19,8 +19,7 @@ const REPLICAS: [u64; 2] = [10_005, 10_074];
 /// The pause before the crawl's entry is asked for again, and how long it is asked for.
 const AGAIN: Duration = Duration::from_millis(100);
 const AGREE_MAX: Duration = Duration::from_secs(15);
-/// How long an answer about a stream is waited for, and how often it is asked for.
-const ANSWER_MAX: Duration = Duration::from_secs(2);
+/// How often an answer about a stream is asked for.
 const ASKED: u32 = 8;
 
 /// Creates what a crawl needs in the queue, unless it is there. Returns the value of the crawl's
