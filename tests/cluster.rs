@@ -13,7 +13,7 @@ mod stand;
 
 use crate::trials;
 use plan::{Event, Plan};
-use stand::run;
+use stand::{run, run_and_count};
 use std::time::Duration;
 use sted::engine::node::Broken;
 use sted::study::sim::cluster::judge::Laws;
@@ -65,6 +65,21 @@ fn no_law_is_broken_by_facts_of_domains() {
         |seed| run(&counting(seed), None).map(|_| ()),
         |seed| format!("seed {seed}, counting links between domains: {}", counting(seed).text()),
     );
+}
+
+/// What nodes count as lost is about as much as what is asked for again: more where it was
+/// published in time after all, less where a node never came back to count it.
+#[test]
+fn what_is_lost_is_counted() {
+    let (mut repeats, mut lost) = (0, 0);
+    for seed in 1..=30 {
+        let found = run_and_count(None, &Plan::of(seed), None);
+        let (tally, count) = found.unwrap_or_else(|how| panic!("seed {seed}: {how}"));
+        repeats += tally.repeats;
+        lost += count;
+    }
+    assert!(repeats > 50, "{repeats}");
+    assert!((repeats / 2..=2 * repeats).contains(&lost), "{repeats} asked again, {lost} lost");
 }
 
 /// Two runs of a seed do the same.

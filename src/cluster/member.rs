@@ -51,7 +51,7 @@ mod value;
 
 pub use change::Change;
 pub use settings::{Difference, Settings};
-pub use value::{Bearing, Owner, bearing_in, crawl_in, owner_in, value_of_crawl};
+pub use value::{Bearing, Owner, State, bearing_in, crawl_in, owner_in, value_of_crawl};
 
 use super::queue::{Entry, Key, Name, Revision, Write, WriteFailure, WriteId};
 use super::{Partition, Partitioner};
@@ -64,7 +64,7 @@ use peers::{News, Peers};
 use std::collections::VecDeque;
 #[cfg(test)]
 use tests::sabotage::{self, Sabotage};
-use value::{CrawlValue, NodeValue, PartitionValue, Session, State};
+use value::{CrawlValue, NodeValue, PartitionValue, Session};
 
 /// This node's part in a crawl of several nodes.
 #[derive(Debug)]
@@ -265,7 +265,29 @@ impl Member {
 
     /// Returns whether a request may be sent now to a server of this partition.
     pub fn may_ask(&self, partition: Partition, now: Instant) -> bool {
-        now < self.own.end() && self.holdings.may_ask(partition, now)
+        now < self.own.end() && self.asks_from(partition).is_some_and(|from| from <= now)
+    }
+
+    /// Returns from when on requests may be sent to servers of this partition, if the session lasts
+    /// until then; `None` if the partition isn't held.
+    pub fn asks_from(&self, partition: Partition) -> Option<Instant> {
+        self.holdings.asks_from(partition)
+    }
+
+    /// Returns whether a partition is known to belong to another node.
+    pub fn is_of_other(&self, partition: Partition) -> bool {
+        self.holdings.is_of_other(partition, self.own.name())
+    }
+
+    /// Returns what the own entry is known to say of this node; `None` without a session.
+    pub fn state(&self) -> Option<State> {
+        self.own.state()
+    }
+
+    /// Returns whether there is no session because another process has this node's name, or had it
+    /// until a moment ago.
+    pub fn is_name_taken(&self) -> bool {
+        self.own.is_taken()
     }
 
     /// Returns until when (exclusive) requests may be sent, unless the session is renewed.

@@ -212,6 +212,8 @@ pub enum Event {
         reading: Reading,
         /// The messages, in order; `None` if the reading failed.
         messages: Option<Vec<Delivery>>,
+        /// How many more messages the log had after these, as far as the queue has said.
+        left: u64,
     },
 }
 

@@ -6,6 +6,7 @@ use super::admission::Discovery;
 use super::backlog::Item;
 use super::node::Settings;
 use super::outcome::Outcome;
+use super::status::Sharing;
 use super::turn::Turn;
 use crate::frontier::{ServerId, scheduler};
 use crate::ground::disk::{self, Disk};
@@ -166,6 +167,10 @@ impl Engine {
     }
 
     pub(super) fn urls_elsewhere(&self) -> Option<u64> {
+        None
+    }
+
+    pub(super) fn sharing(&self) -> Option<Sharing> {
         None
     }
 

@@ -59,6 +59,10 @@ pub struct Counts {
     pub handshakes_full: u64,
     /// TLS handshakes that resumed an earlier session.
     pub handshakes_resumed: u64,
+    /// Pages of a shared crawl that were fetched and not yet settled in a log when another node got
+    /// their partition: that node may fetch them again.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub pages_lost: u64,
     /// Visits that have ended. A visit is a series of requests to one server, followed by a rest.
     pub visits: u64,
     /// Requests sent while another on the same connection was unanswered.
@@ -143,6 +147,10 @@ pub struct Counts {
     /// exactly as long as promised.
     #[serde(skip_deserializing)]
     pub rest_kept_milli: Histogram,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// The losses of URLs: those of servers that were given up, or whose robots.txt could not be

@@ -55,6 +55,18 @@ pub struct Status {
     pub largest: Vec<Largest>,
     /// When the crawl may end, if it can be estimated.
     pub end: Option<End>,
+    /// This node's part in a crawl that several machines share; `None` in a crawl of one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cluster: Option<Sharing>,
+}
+
+impl Status {
+    /// Returns why this node of a shared crawl may request nothing at all now, in words; `None` if
+    /// it may.
+    pub fn stopped_by(&self) -> Option<&str> {
+        let part = self.cluster.as_ref().filter(|part| part.session_left_s.is_none())?;
+        part.held_up_by.first().map(String::as_str)
+    }
 }
 
 /// What the crawl as a whole does.
@@ -100,6 +112,131 @@ pub struct LimitsLeft {
     pub bytes: Option<u64>,
     /// Seconds.
     pub seconds: Option<u64>,
+}
+
+/// A node's part in a crawl that several machines share. What is counted began with this run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Sharing {
+    /// The name of the node.
+    pub node: String,
+    /// What the node does.
+    pub state: NodeState,
+    /// What keeps the node from crawling all its partitions, in words; what holds up most first.
+    pub held_up_by: Vec<String>,
+    /// The seconds for which it may send requests unless its session is renewed; `None` if it may
+    /// send none.
+    pub session_left_s: Option<f64>,
+    /// The seconds since the queue could be reached last, or since the run began; `None` while it
+    /// can be reached.
+    pub disconnected_s: Option<u64>,
+    /// The number of nodes among which the pace of addresses is divided.
+    pub nodes: u32,
+    /// The partitions that the node holds.
+    pub partitions: Partitions,
+    /// What it reads from their logs.
+    pub reading: Reading,
+    /// What it writes to the logs of all partitions.
+    pub publishing: Publishing,
+    /// The pages of all runs that other nodes may fetch again: see
+    /// [`Counts::pages_lost`](super::counts::Counts::pages_lost).
+    pub pages_lost: u64,
+}
+
+/// What a node of a shared crawl does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NodeState {
+    /// It has no session, or not yet.
+    #[default]
+    NoSession,
+    /// It waits until all other nodes take it into account.
+    Joining,
+    /// It takes its partitions and crawls them.
+    Active,
+    /// It gives up its partitions.
+    Leaving,
+    /// It has left the crawl.
+    Left,
+}
+
+impl NodeState {
+    /// All states, in order of declaration.
+    pub const ALL: [Self; 5] =
+        [Self::NoSession, Self::Joining, Self::Active, Self::Leaving, Self::Left];
+
+    /// Returns the state in words.
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::NoSession => "no session",
+            Self::Joining => "joining",
+            Self::Active => "active",
+            Self::Leaving => "leaving",
+            Self::Left => "left",
+        }
+    }
+}
+
+/// The partitions that a node holds, by what it does with them. Each is counted once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Partitions {
+    /// Their servers are visited.
+    pub crawled: u32,
+    /// The longest rest of a server is waited for, since another node may have visited them.
+    pub waiting: u32,
+    /// Their logs are read for what other nodes know.
+    pub reading: u32,
+    /// They go to other nodes.
+    pub leaving: u32,
+}
+
+impl Partitions {
+    /// Returns the number of all of them.
+    pub fn held(self) -> u32 {
+        self.crawled + self.waiting + self.reading + self.leaving
+    }
+}
+
+/// What a node has read of the logs of its partitions, and what it hasn't.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Reading {
+    /// The messages that it has used up; those of a log that was read twice count twice.
+    pub messages: u64,
+    /// Their length in bytes.
+    pub bytes: u64,
+    /// Messages and records that made no sense.
+    pub damaged: u64,
+    /// The messages that it hasn't used up, as of the last portion of each log.
+    pub unread_messages: u64,
+    /// The logs that have such messages.
+    pub unread_logs: u32,
+    /// The longest time for which one of these logs has had such messages, in seconds; 0 if there
+    /// are none.
+    pub behind_s: f64,
+}
+
+/// What a node has written to the logs of all partitions, and what waits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Publishing {
+    /// The messages that are in the logs.
+    pub messages: u64,
+    /// Their length in bytes.
+    pub bytes: u64,
+    /// The publications of several messages each that are in the logs.
+    pub publications: u64,
+    /// How often a publication was handed to the queue again: it had refused it, or not answered.
+    pub repeats: u64,
+    /// The bytes of messages in memory that aren't known to be in the logs.
+    pub unsent_memory_bytes: u64,
+    /// The bytes of messages that wait on disk.
+    pub unsent_disk_bytes: u64,
+    /// The links to partitions of other nodes that were written.
+    pub links: u64,
+    /// The links that were not written, because the same was written recently.
+    pub links_held_back: u64,
 }
 
 /// A server with many URLs.
@@ -159,6 +296,7 @@ impl Engine {
             end: (state == State::Crawling)
                 .then(|| self.end_estimate(rate(now.settled, sample.settled)))
                 .flatten(),
+            cluster: self.sharing(),
         };
         self.add_census(&mut status);
         status

@@ -8,7 +8,9 @@ use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
+use sted::cluster::queue::{Key, Name};
 use sted::cluster::record::{Reader, Record};
+use sted::cluster::report::Report;
 use sted::cluster::{Partition, Partitioner, member};
 use sted::engine::Engine;
 use sted::engine::contract::StopReason;
@@ -105,6 +107,19 @@ pub fn run_into(
     plan: &Plan,
     sabotage: Option<Broken>,
 ) -> Result<Tally, String> {
+    run_and_count(folder, plan, sabotage).map(|(tally, _)| tally)
+}
+
+/// Runs a plan as [`run_into`] does. Returns also how many pages the nodes have lost to each other,
+/// as their last reports say.
+///
+/// # Errors
+/// The laws that were broken.
+pub fn run_and_count(
+    folder: Option<&Path>,
+    plan: &Plan,
+    sabotage: Option<Broken>,
+) -> Result<(Tally, u64), String> {
     let (web, seeds, _) = plan.crawl.parts();
     let worlds = plan.nodes.iter().map(|node| {
         let mut world = World::of_web(Arc::clone(&web), plan.crawl.world.clone());
@@ -123,11 +138,18 @@ pub fn run_into(
         stand.leave(folder);
     }
     let Stand { mut cluster, judge, .. } = stand;
+    let lost = (0..plan.nodes.len()).map(|node| {
+        let name = Name::new(&name_of(node)).expect("a name");
+        let entry = cluster.queue().entry(&Key::Report(name));
+        entry.map_or(0, |(_, value)| Report::decode(value).expect("a report").lost)
+    });
+    let lost = lost.sum();
     cluster.watch(Box::new(|_, _, _| {}));
     let judge = Rc::into_inner(judge).expect("nobody else has it").into_inner();
-    judge
-        .conclude(&cluster)
-        .map_err(|broken| broken.iter().map(|one| format!("\n  {one}")).collect())
+    let tally = judge.conclude(&cluster);
+    let tally = tally
+        .map_err(|broken| broken.iter().map(|one| format!("\n  {one}")).collect::<String>())?;
+    Ok((tally, lost))
 }
 
 fn judge(plan: &Plan, web: Arc<Web>) -> Judge {

@@ -9,6 +9,7 @@ use sted::cluster::queue::{Key, Name};
 use sted::cluster::{Partition, Partitioner, member, outbox};
 use sted::engine::Engine;
 use sted::engine::node::Settings;
+use sted::engine::status::{NodeState, Partitions, Sharing};
 use sted::ground::stats::{Meter, still};
 use sted::ground::time::Instant;
 use sted::seeds::Seed;
@@ -273,4 +274,71 @@ fn what_is_exchanged_is_charged() {
     }
     let queue = cluster.queue().figures();
     assert_eq!((queue.message_bytes, queue.messages), (bytes, messages));
+}
+
+/// The status of each node says what the node does, what it waits for, and what it has exchanged
+/// with the queue; at last all partitions are crawled and all is read.
+#[test]
+fn a_status_says_what_a_node_does() {
+    let plan = plan();
+    let log = Log::default();
+    let (_, engine) = node(&plan, None, 0, &log);
+    assert_eq!(engine.status().cluster, None, "nobody shares it");
+    let nodes = (0..3).map(|number| {
+        // Small portions, so that some of a log is left.
+        let settings = Settings { portion_bytes: 256, ..settings_of(number) };
+        node(&plan, Some(settings), number, &log)
+    });
+    let mut cluster = Cluster::new(nodes.collect(), queue::Settings::default());
+    let of = |cluster: &Cluster, node: usize| {
+        let engine = cluster.nodes()[node].engine.as_ref().expect("it lives");
+        engine.status().cluster.expect("it is a node")
+    };
+    let begun = of(&cluster, 0);
+    assert_eq!((begun.node.as_str(), begun.state), ("node-0", NodeState::NoSession));
+    assert_eq!((begun.session_left_s, begun.disconnected_s), (None, Some(0)));
+    assert!(begun.held_up_by[0].contains("never reached"), "{begun:?}");
+
+    let (mut slices, mut waited, mut unread) = (0, BTreeSet::new(), 0);
+    let watch = &mut |cluster: &mut Cluster| {
+        slices += 1;
+        for node in (0..3).filter(|_| slices % 10 == 0) {
+            let part = of(cluster, node);
+            let Partitions { waiting, reading, .. } = part.partitions;
+            let is_said = |what: &str| part.held_up_by.iter().any(|how| how.contains(what));
+            assert_eq!(waiting > 0, is_said("delay_max"), "{part:?}");
+            assert_eq!(reading > 0, is_said("logs are read"), "{part:?}");
+            assert_eq!(part.reading.unread_messages > 0, part.reading.unread_logs > 0);
+            waited.extend((waiting > 0).then_some(node));
+            unread += part.reading.unread_messages;
+        }
+        true
+    };
+    cluster.run_until(Instant::from_micros(30_000_000), watch).expect("it goes on");
+    assert!(waited.len() == 3 && unread > 0, "{waited:?}, {unread}");
+    let is_busy =
+        |part: Sharing| part.reading.unread_messages > 0 || part.publishing.unsent_memory_bytes > 0;
+    let until_quiet = &mut |cluster: &mut Cluster| {
+        slices += 1;
+        slices % 50 > 0 || (0..3).any(|node| is_busy(of(cluster, node)))
+    };
+    cluster.run_until(Instant::from_micros(150_000_000), until_quiet).expect("it goes on");
+
+    let parts: Vec<Sharing> = (0..3).map(|node| of(&cluster, node)).collect();
+    let sum = |of: fn(&Sharing) -> u64| parts.iter().map(of).sum::<u64>();
+    for part in &parts {
+        assert_eq!((part.state, part.nodes), (NodeState::Active, 3), "{part:?}");
+        assert!(part.session_left_s.is_some_and(|left| left > 0.0 && left < 6.0), "{part:?}");
+        assert!(part.held_up_by.is_empty() && part.disconnected_s.is_none(), "{part:?}");
+        assert!(part.publishing.links > 50 && part.publishing.links_held_back > 50, "{part:?}");
+        assert_eq!((part.reading.unread_messages, part.reading.behind_s), (0, 0.0), "{part:?}");
+        assert_eq!((part.reading.damaged, part.pages_lost), (0, 0), "{part:?}");
+    }
+    assert_eq!(sum(|part| part.partitions.crawled.into()), 1_024);
+    assert_eq!(sum(|part| part.partitions.held().into()), 1_024);
+    let queue = cluster.queue().figures();
+    assert_eq!(sum(|part| part.publishing.messages), queue.messages);
+    assert_eq!(sum(|part| part.publishing.bytes), queue.message_bytes);
+    assert_eq!(sum(|part| part.publishing.publications), queue.publications);
+    assert!(sum(|part| part.reading.messages) >= queue.messages - queue.purged);
 }

@@ -20,7 +20,7 @@ use super::settings::Timing;
 use super::tests::sabotage::{self, Sabotage};
 use super::value::{PartitionValue, Session};
 use crate::cluster::Partition;
-use crate::cluster::queue::{Key, Revision, Write, WriteFailure, WriteId};
+use crate::cluster::queue::{Key, Name, Revision, Write, WriteFailure, WriteId};
 use crate::ground::time::{Instant, Timers};
 use std::collections::{BTreeSet, VecDeque};
 
@@ -157,10 +157,19 @@ impl Holdings {
         }
     }
 
-    /// Returns whether requests may be sent, as far as the partition is concerned.
-    pub(super) fn may_ask(&self, partition: Partition, now: Instant) -> bool {
-        let hold = self.slots.get(partition.index()).map(|slot| slot.hold);
-        matches!(hold, Some(Hold::Held(from) | Hold::GivingUp(from)) if from <= now)
+    /// Returns from when on requests may be sent, as far as the partition is concerned; `None` if
+    /// it isn't held.
+    pub(super) fn asks_from(&self, partition: Partition) -> Option<Instant> {
+        match self.slots.get(partition.index())?.hold {
+            Hold::Held(from) | Hold::GivingUp(from) => Some(from),
+            Hold::Not | Hold::Releasing => None,
+        }
+    }
+
+    /// Returns whether a partition is known to belong to another node than `own`.
+    pub(super) fn is_of_other(&self, partition: Partition, own: &Name) -> bool {
+        let owner = self.slots.get(partition.index()).map(|slot| &slot.owner);
+        matches!(owner, Some(Owner::Session(session)) if session.name != *own)
     }
 
     /// Returns whether nothing is held, and no answer awaited that could change that.

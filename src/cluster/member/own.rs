@@ -126,6 +126,12 @@ impl Own {
         self.session.and(self.value()).map(|value| value.state)
     }
 
+    /// Returns whether the entry shows a session of another process, which isn't over.
+    pub(super) fn is_taken(&self) -> bool {
+        let is_other = |value: NodeValue| !self.is_lineage(&value) && !value.state.is_over();
+        self.session.is_none() && self.value().is_some_and(is_other)
+    }
+
     /// Returns the first session of this node's lineage.
     pub(super) fn lineage(&self) -> u64 {
         self.value().map_or(u64::MAX, |value| value.lineage)

@@ -35,7 +35,7 @@ pub(super) struct CrawlValue {
 
 /// What a node is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
+pub enum State {
     /// The node wants to crawl, and waits until all others reckon with it.
     Joining,
     /// The node crawls.

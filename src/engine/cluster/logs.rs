@@ -56,10 +56,7 @@ struct Log {
     since: Option<Revision>,
     /// All messages up to this number have been read, and what they say was offered.
     position: Sequence,
-    /// The part of the last portion that isn't used up.
-    messages: VecDeque<Delivery>,
-    /// The offset of the next record in the first of them; 0 at its beginning.
-    offset: usize,
+    unread: Unread,
     /// When a portion was asked for that hasn't come.
     asked: Option<Instant>,
     /// When the last portion was asked for that had nothing in it.
@@ -75,6 +72,19 @@ struct Log {
     log_bytes: u64,
     /// The length of that snapshot.
     snapshot_bytes: u64,
+}
+
+/// The messages of a log after its position.
+#[derive(Debug, Default)]
+struct Unread {
+    /// The part of the last portion that isn't used up.
+    messages: VecDeque<Delivery>,
+    /// The offset of the next record in the first of them; 0 at its beginning.
+    offset: usize,
+    /// The number of messages after that portion, when it was read.
+    left: u64,
+    /// Since when there have been any messages without a break.
+    since: Option<Instant>,
 }
 
 /// A message that was read, as far as its length matters.
@@ -110,7 +120,9 @@ pub(super) struct Logs {
     release_at: Instant,
     /// The partitions with messages that aren't used up, in the order in which they came.
     ready: VecDeque<Partition>,
-    is_connected: bool,
+    connection: Connection,
+    /// The messages that were used up, and their length in bytes.
+    used: (u64, u64),
     /// The last check of the ends of all logs: its number, and when it began.
     check: (u64, Instant),
     /// How often a partition has come or gone.
@@ -118,6 +130,17 @@ pub(super) struct Logs {
     portion_bytes: usize,
     /// How long the queue is asked to wait for messages.
     wait: Duration,
+}
+
+/// Whether logs can be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Connection {
+    /// They could never be read so far.
+    Never,
+    /// They can be read.
+    Up,
+    /// They can't be read since then.
+    Lost(Instant),
 }
 
 /// How long the answer to a reading is waited for, in addition to the time that the queue waits for
@@ -138,7 +161,8 @@ impl Logs {
             leaving,
             release_at: Instant::ZERO,
             ready,
-            is_connected: false,
+            connection: Connection::Never,
+            used: (0, 0),
             check: (0, Instant::ZERO),
             changes: 0,
             portion_bytes,
@@ -155,7 +179,7 @@ impl Logs {
         let log = &mut self.logs[partition.index()];
         self.waits.remove(&(log.not_before, partition));
         log.not_before = at;
-        if log.phase.is_reading() && log.messages.is_empty() {
+        if log.phase.is_reading() && log.unread.messages.is_empty() {
             self.waits.insert((at, partition));
         }
     }
@@ -221,15 +245,16 @@ impl Logs {
         // What is known in part is worth nothing.
         log.since = log.since.filter(|_| log.phase.is_whole());
         log.phase = phase;
-        (log.asked, log.offset) = (None, 0);
-        log.messages.clear();
+        (log.asked, log.unread) = (None, Unread::default());
         self.ready.retain(|ready| *ready != partition);
         self.wait_until(partition, Instant::ZERO);
     }
 
-    /// Notes the length of a message that was read. Returns whether the log has grown so much that
-    /// a snapshot of it is due, if `bytes_min` bytes are worth one.
+    /// Notes the length of a message that is used up. Returns whether the log has grown so much
+    /// that a snapshot of it is due, if `bytes_min` bytes are worth one.
     pub(super) fn note_length(&mut self, message: &Message, bytes_min: u64) -> bool {
+        let (messages, bytes) = self.used;
+        self.used = (messages + 1, bytes + message.bytes as u64);
         let log = self.log(message.partition);
         if matches!(log.phase, Phase::Links(_)) {
             return false; // They were counted in the pass before.
@@ -258,7 +283,25 @@ impl Logs {
 
     /// Returns whether logs can be read.
     pub(super) fn is_connected(&self) -> bool {
-        self.is_connected
+        self.connection == Connection::Up
+    }
+
+    /// Returns whether logs can be read, and since when not.
+    pub(super) fn connection(&self) -> Connection {
+        self.connection
+    }
+
+    /// Returns the number of messages that were used up, and their length in bytes. Those of a log
+    /// that is read twice count twice.
+    pub(super) fn used(&self) -> (u64, u64) {
+        self.used
+    }
+
+    /// Returns the number of messages of a log that aren't used up, as of its last portion, and
+    /// since when there have been any.
+    pub(super) fn unread(&self, partition: Partition) -> (u64, Option<Instant>) {
+        let Unread { messages, left, since, .. } = &self.logs[partition.index()].unread;
+        (messages.len() as u64 + left, *since)
     }
 
     /// Returns what a checkpoint keeps: for each partition that was ever taken, the state of what
@@ -304,12 +347,14 @@ impl Logs {
 
     /// Notes that logs can be read.
     pub(super) fn connected(&mut self) {
-        self.is_connected = true;
+        self.connection = Connection::Up;
     }
 
     /// Notes that logs can't be read, and that what was asked for will not come.
-    pub(super) fn disconnected(&mut self) {
-        self.is_connected = false;
+    pub(super) fn disconnected(&mut self, now: Instant) {
+        if self.is_connected() {
+            self.connection = Connection::Lost(now);
+        }
         for partition in Partition::all() {
             if self.log(partition).asked.take().is_some() {
                 self.wait_until(partition, Instant::ZERO);
@@ -317,8 +362,14 @@ impl Logs {
         }
     }
 
-    /// Takes a portion of a log. One that wasn't asked for, or is from another place, is dropped.
-    pub(super) fn read(&mut self, reading: &Reading, found: Option<Vec<Delivery>>, now: Instant) {
+    /// Takes a portion of a log, after which the log has `left` more messages. One that wasn't
+    /// asked for, or is from another place, is dropped.
+    pub(super) fn read(
+        &mut self,
+        reading: &Reading,
+        (found, left): (Option<Vec<Delivery>>, u64),
+        now: Instant,
+    ) {
         let partition = reading.partition;
         let log = self.log(partition);
         if log.position != reading.after || !log.phase.is_reading() {
@@ -327,12 +378,13 @@ impl Logs {
         let Some(asked) = log.asked.take() else { return };
         match found {
             Some(messages) if !messages.is_empty() => {
-                log.messages = messages.into();
+                let since = log.unread.since.or(Some(now));
+                log.unread = Unread { messages: messages.into(), offset: 0, left, since };
                 self.ready.push_back(partition);
                 self.wait_until(partition, Instant::ZERO);
             }
             Some(_) => {
-                log.ended = asked;
+                (log.ended, log.unread) = (asked, Unread::default());
                 self.reach_end(partition);
             }
             None => self.wait_until(partition, now + RETRY),
@@ -356,7 +408,7 @@ impl Logs {
     /// Returns a portion to ask for; `None` if there is none now.
     pub(super) fn next_reading(&mut self, now: Instant) -> Option<Reading> {
         let (bytes_max, wait) = (self.portion_bytes, self.wait);
-        let due = self.waits.first().filter(|(at, _)| *at <= now && self.is_connected);
+        let due = self.waits.first().filter(|(at, _)| *at <= now && self.is_connected());
         let partition = due?.1;
         let (_, check) = self.check;
         let log = self.log(partition);
@@ -371,7 +423,7 @@ impl Logs {
 
     /// Returns when the next portion may be asked for.
     pub(super) fn due(&self) -> Option<Instant> {
-        self.waits.first().map(|(at, _)| *at).filter(|_| self.is_connected)
+        self.waits.first().map(|(at, _)| *at).filter(|_| self.is_connected())
     }
 
     /// Begins the check of this number, unless it is the present one: asks each log that is read
@@ -402,6 +454,11 @@ impl Logs {
         own.map(|(partition, log)| (partition, log.position))
     }
 
+    /// Returns the number of messages of all logs that aren't used up. Reads all partitions.
+    pub(super) fn unread_messages(&self) -> u64 {
+        Partition::all().map(|partition| self.unread(partition).0).sum()
+    }
+
     /// Returns how often a partition has come or gone.
     pub(super) fn changes(&self) -> u64 {
         self.changes
@@ -414,7 +471,8 @@ impl Logs {
 
     /// Returns the most bytes of messages of one log that aren't used up.
     pub(super) fn portion_bytes_now(&self) -> usize {
-        let bytes = |log: &Log| log.messages.iter().map(|message| message.payload.len()).sum();
+        let bytes =
+            |log: &Log| log.unread.messages.iter().map(|message| message.payload.len()).sum();
         self.logs.iter().map(bytes).max().unwrap_or(0)
     }
 
@@ -423,7 +481,7 @@ impl Logs {
     pub(super) fn message(&self) -> Option<(&Delivery, usize, Phase)> {
         let partition = *self.ready.front()?;
         let log = &self.logs[partition.index()];
-        Some((log.messages.front()?, log.offset, log.phase))
+        Some((log.unread.messages.front()?, log.unread.offset, log.phase))
     }
 
     /// Notes that the first message was used up to this offset; to its end if `None`.
@@ -431,15 +489,16 @@ impl Logs {
         let Some(partition) = self.ready.front().copied() else { return };
         let log = self.log(partition);
         if let Some(offset) = offset {
-            log.offset = offset;
+            log.unread.offset = offset;
             return;
         }
-        let Some(message) = log.messages.pop_front() else { return };
-        (log.position, log.offset) = (message.sequence, 0);
+        let Some(message) = log.unread.messages.pop_front() else { return };
+        (log.position, log.unread.offset) = (message.sequence, 0);
         if matches!(log.phase, Phase::Links(end) if log.position >= end) {
             log.phase = Phase::Owned;
         }
-        if log.messages.is_empty() {
+        if log.unread.messages.is_empty() {
+            log.unread.since = log.unread.since.filter(|_| log.unread.left > 0);
             self.ready.pop_front();
             self.wait_until(partition, Instant::ZERO);
         }

@@ -35,13 +35,38 @@ pub(super) struct Settled {
     pub(super) since: Urls,
     /// Those before it, until it is durable.
     pub(super) before: Urls,
+    /// For each partition that was lost, how many of them there were then, or were settled since:
+    /// until it is known whether another node has had the partition. What was in the outbox by then
+    /// doesn't count.
+    pub(super) at_risk: BTreeMap<Partition, u64>,
 }
 
 impl Settled {
-    /// Returns the number of URLs of a partition.
-    pub(super) fn count(&self, partition: Partition) -> usize {
-        let of = |urls: &Urls| urls.get(&partition).map_or(0, Vec::len);
-        of(&self.since) + of(&self.before)
+    /// Notes that a partition is lost.
+    pub(super) fn note_lost(&mut self, partition: Partition) {
+        let of = |urls: &Urls| urls.get(&partition).map_or(0, |urls| urls.len() as u64);
+        let count = of(&self.since) + of(&self.before);
+        if count > 0 {
+            self.at_risk.insert(partition, count);
+        }
+    }
+
+    /// Notes a URL whose partition isn't held: it was fetched before that was lost, by this process
+    /// or by the one that it resumes.
+    pub(super) fn note_late(&mut self, partition: Partition) {
+        *self.at_risk.entry(partition).or_default() += 1;
+    }
+
+    /// Returns the number of URLs at risk in partitions of which `is_of_other` is true, and forgets
+    /// them.
+    pub(super) fn take_lost(&mut self, is_of_other: impl Fn(Partition) -> bool) -> u64 {
+        let mut lost = 0;
+        self.at_risk.retain(|partition, count| {
+            let is_lost = is_of_other(*partition);
+            lost += if is_lost { *count } else { 0 };
+            !is_lost
+        });
+        lost
     }
 }
 
@@ -100,6 +125,23 @@ mod tests {
 
     fn partition(number: u16) -> Partition {
         Partition::new(number).expect("a partition")
+    }
+
+    /// Pages are at risk from when their partition is lost until it is known who has had it, and
+    /// count once.
+    #[test]
+    fn what_is_lost_counts_once() {
+        let [a, b, c] = [0, 5, 1_023].map(partition);
+        let mut settled = Settled::default();
+        settled.since.insert(a, vec![Fingerprint(1), Fingerprint(2)]);
+        settled.before.insert(a, vec![Fingerprint(3)]);
+        settled.before.insert(b, vec![Fingerprint(4)]);
+        [a, b, c].iter().for_each(|of| settled.note_lost(*of));
+        settled.note_late(c);
+        assert_eq!(settled.take_lost(|of| of == a), 3);
+        assert_eq!(settled.take_lost(|of| of == a), 0);
+        assert_eq!(settled.at_risk.remove(&b), Some(1), "it came back");
+        assert_eq!(settled.take_lost(|_| true), 1);
     }
 
     /// What is encoded comes back, and nothing that was changed or cut makes a panic.

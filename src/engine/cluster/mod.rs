@@ -20,6 +20,7 @@ mod reports;
 mod share;
 mod snapshot_job;
 mod snapshots;
+mod status;
 mod voids;
 
 use super::Engine;
@@ -30,7 +31,7 @@ use crate::cluster::member::OTHER_WRITES;
 use crate::cluster::member::{Change, Member};
 pub(super) use crate::cluster::outbox::FOLDER as OUTBOX_FOLDER;
 use crate::cluster::outbox::{Failure, Outbox};
-use crate::cluster::queue::{Event, Key, Purpose, Request};
+use crate::cluster::queue::{Event, Key, Purpose, Request, Revision};
 use crate::cluster::record::{Records, Sender};
 use crate::cluster::{Partition, Partitioner};
 use crate::frontier::{ServerId, scheduler};
@@ -110,6 +111,10 @@ impl Heard {
 struct Sent {
     /// Links to partitions that this node doesn't own.
     links: Cache,
+    /// The links that were written, since the cache didn't have them.
+    written: u64,
+    /// The links that weren't written, since the cache had them.
+    held_back: u64,
     /// Links between domains; `None` if nobody counts them.
     facts: Option<Facts>,
 }
@@ -134,7 +139,7 @@ impl Cluster {
             outbox: Outbox::new(settings.outbox, &sender, crawl),
             logs: Logs::new(settings.portion_bytes, settings.reading_wait),
             voids: Voids::default(),
-            sent: Sent { links, facts },
+            sent: Sent { links, written: 0, held_back: 0, facts },
             records: Records::new(),
             settled: Settled::default(),
             snapshots: Snapshots::new(sender, settings),
@@ -169,6 +174,17 @@ impl Cluster {
     /// Returns whether the servers of a partition may be asked at `now`.
     fn may_ask(&self, partition: Partition, now: Instant) -> bool {
         self.logs.phase(partition) == Phase::Owned && self.member.may_ask(partition, now)
+    }
+
+    /// Notes that a partition is held. `ticket` is that of what was offered to the seen test until
+    /// now. Returns the number of pages that were at risk, if another node has had the partition.
+    fn take(&mut self, partition: Partition, since: Revision, ticket: u64) -> u64 {
+        let at_risk = self.settled.at_risk.remove(&partition).unwrap_or(0);
+        if !self.logs.take(partition, since) {
+            return 0;
+        }
+        self.voids.add(partition, ticket);
+        at_risk
     }
 
     /// Writes what waits to be written; only enough of it for an append unless `all` is true.
@@ -286,7 +302,7 @@ impl Engine {
             Event::Disconnected => {
                 cluster.member.disconnected(now);
                 cluster.outbox.disconnected();
-                cluster.logs.disconnected();
+                cluster.logs.disconnected(now);
             }
             Event::Entry(entry) => match &entry.key {
                 Key::Report(name) => {
@@ -310,8 +326,8 @@ impl Engine {
                 let result = if is_durable { Ok(()) } else { Err(Failure::Unknown) };
                 cluster.outbox.published(id, result, now);
             }
-            Event::Read { reading, messages } => match reading.purpose {
-                Purpose::Crawl => cluster.logs.read(&reading, messages, now),
+            Event::Read { reading, messages, left } => match reading.purpose {
+                Purpose::Crawl => cluster.logs.read(&reading, (messages, left), now),
                 Purpose::Snapshot => self.take_portion(&reading, messages),
             },
         }
@@ -360,9 +376,8 @@ impl Engine {
         while let Some(change) = cluster.member.next_change() {
             match change {
                 Change::Taken { partition, since, .. } => {
-                    if cluster.logs.take(partition, since) {
-                        cluster.voids.add(partition, self.admission.seen().ticket());
-                    }
+                    let ticket = self.admission.seen().ticket();
+                    self.counts.pages_lost += cluster.take(partition, since, ticket);
                 }
                 Change::GiveUp(partition) => {
                     cluster.voids.remove(partition);
@@ -373,7 +388,7 @@ impl Engine {
                     cluster.voids.remove(partition);
                     cluster.snapshots.remove(partition);
                     cluster.heard.inherited.forget(partition, now);
-                    cluster.heard.reports.note_lost(cluster.settled.count(partition));
+                    cluster.settled.note_lost(partition);
                     cluster.logs.lapse(partition);
                     lost.push(partition);
                 }

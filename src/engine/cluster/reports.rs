@@ -31,8 +31,6 @@ pub(super) struct Reports {
     due: Instant,
     /// The number of writes so far.
     writes: u64,
-    /// Pages whose partitions were lost before they were settled in a log.
-    lost: u64,
 }
 
 impl Reports {
@@ -45,7 +43,6 @@ impl Reports {
             pending: None,
             due: Instant::ZERO,
             writes: 0,
-            lost: 0,
         }
     }
 
@@ -68,9 +65,9 @@ impl Reports {
         }
     }
 
-    /// Notes that pages will be fetched again by the next owner of their partition.
-    pub(super) fn note_lost(&mut self, pages: usize) {
-        self.lost += pages as u64;
+    /// Returns the name of this node.
+    pub(super) fn name(&self) -> &Name {
+        &self.name
     }
 
     /// Returns when a report is due.
@@ -92,22 +89,27 @@ impl Engine {
     pub(super) fn next_report(&mut self) -> Option<Write> {
         let now = self.turn.at();
         let cluster = self.cluster.as_mut()?;
-        let reports = &mut cluster.heard.reports;
-        if now < reports.due {
+        if now < cluster.heard.reports.due {
             return None;
         }
-        if now >= cluster.member.asks_until() {
+        let member = &cluster.member;
+        let is_of_other = |partition| member.is_of_other(partition);
+        self.counts.pages_lost += cluster.settled.take_lost(is_of_other);
+        if now >= member.asks_until() {
             // Another process may have this node's name.
-            reports.due = now + WITHOUT_SESSION;
+            cluster.heard.reports.due = now + WITHOUT_SESSION;
             return None;
         }
+        let published = cluster.outbox.counts();
         let report = Report {
             pages: self.counts.pages,
             bytes: self.counts.received_bytes,
             urls: self.backlog.urls() as u64,
             requests: self.counts.requests,
-            lost: cluster.heard.reports.lost,
-            unsent: cluster.outbox.counts().memory_bytes + cluster.outbox.counts().disk_bytes,
+            lost: self.counts.pages_lost,
+            unsent: published.memory_bytes + published.disk_bytes,
+            unread: cluster.logs.unread_messages(),
+            published: (published.messages, published.message_bytes),
             read: cluster.logs.positions().collect(),
         };
         Some(cluster.heard.reports.write(&report, now))

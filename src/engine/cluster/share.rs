@@ -41,7 +41,10 @@ impl Cluster {
             return true;
         }
         let fingerprint = Fingerprint(key.0 ^ self.mask(partition));
-        if !self.sent.links.touch(fingerprint.0) {
+        if self.sent.links.touch(fingerprint.0) {
+            self.sent.held_back += 1;
+        } else {
+            self.sent.written += 1;
             self.push_link(partition, (fingerprint, found), url, via, now);
         }
         false
@@ -76,17 +79,24 @@ impl Cluster {
         self.outbox.push(partition, &self.records, now);
     }
 
-    /// Notes that a URL has its final outcome.
-    pub(in crate::engine) fn note_settled(&mut self, key: Fingerprint, host: &str) {
+    /// Notes that a URL has its final outcome. Returns whether another node has had its partition
+    /// since it was fetched, and may fetch it again.
+    pub(in crate::engine) fn note_settled(&mut self, key: Fingerprint, host: &str) -> bool {
         let partition = self.partition_of(host);
         let fingerprint = Fingerprint(key.0 ^ self.mask(partition));
         if self.broken == Some(Broken::SettledFirst) {
             self.records.clear();
             self.records.settled(&mut vec![fingerprint]);
             self.outbox.hold(0, partition, &self.records, Instant::ZERO);
-            return self.outbox.flush(partition);
+            self.outbox.flush(partition);
+            return false;
         }
         self.settled.since.entry(partition).or_default().push(fingerprint);
+        let phase = self.logs.phase(partition);
+        if phase == Phase::Lapsed {
+            self.settled.note_late(partition);
+        }
+        matches!(phase, Phase::Void | Phase::Settled | Phase::Links(_))
     }
 
     /// Takes up one record of what was read from the logs. Returns what came of it; `None` if there
@@ -245,8 +255,10 @@ impl Engine {
         }
         let url = UrlRef::from_canonical(url.as_bytes()).expect("it was queued");
         let key = self.key_of(url);
-        if let Some(cluster) = &mut self.cluster {
-            cluster.note_settled(key, url.host());
+        if let Some(cluster) = &mut self.cluster
+            && cluster.note_settled(key, url.host())
+        {
+            self.counts.pages_lost += 1;
         }
     }
 
@@ -333,7 +345,7 @@ pub(super) mod tests {
         cluster.logs.connected();
         let mut reading = cluster.logs.next_reading(now).expect("the log is read");
         if !is_first {
-            cluster.logs.read(&reading, Some(Vec::new()), now);
+            cluster.logs.read(&reading, (Some(Vec::new()), 0), now);
             reading = cluster.logs.next_reading(now).expect("it is read again");
         }
         let message = |(number, payload): (usize, Vec<u8>)| Delivery {
@@ -342,7 +354,7 @@ pub(super) mod tests {
             payload: payload.into(),
         };
         let messages = payloads.into_iter().enumerate().map(message).collect();
-        cluster.logs.read(&reading, Some(messages), now);
+        cluster.logs.read(&reading, (Some(messages), 0), now);
         let (unix, wait_max) = (UnixTime::from_micros(0), Duration::ZERO);
         let mut chains = Chains::default();
         let used = std::iter::from_fn(|| {
@@ -367,9 +379,10 @@ pub(super) mod tests {
         assert!(later > now && cluster.logs.next_reading(later) == Some(reading));
         let payload = Box::from(&b"\xff"[..]);
         let found = vec![Delivery { partition: of, sequence: Sequence(1), payload }];
-        cluster.logs.read(&reading, Some(found.clone()), later);
+        cluster.logs.read(&reading, (Some(found.clone()), 2), later);
+        assert_eq!(cluster.logs.unread(of), (3, Some(later)));
         assert_eq!(cluster.logs.due(), None, "what came is used up first");
-        cluster.logs.read(&reading, Some(found), later);
+        cluster.logs.read(&reading, (Some(found), 2), later);
         let (mut chains, mut seen) = (Chains::default(), Seen::new(seen::Settings::default()));
         let mut rating = Rating::new(rating::Settings::default());
         let (unix, wait_max) = (UnixTime::from_micros(0), Duration::ZERO);
@@ -379,6 +392,10 @@ pub(super) mod tests {
             cluster.use_record(takers, wait_max, now).is_some()
         };
         assert!(use_one() && !use_one(), "it was read twice");
+        assert_eq!((cluster.logs.unread(of), cluster.logs.used()), ((2, Some(later)), (1, 1)));
+        let reading = cluster.logs.next_reading(later).expect("there is more in it");
+        cluster.logs.read(&reading, (Some(Vec::new()), 0), later);
+        assert_eq!(cluster.logs.unread(of), (0, None), "it was purged");
     }
 
     /// What makes no sense, or belongs to another partition, is skipped and reported; the rest of

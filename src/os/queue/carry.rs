@@ -91,8 +91,10 @@ impl Carrier {
                 };
                 self.tasks.spawn(async move {
                     let read = reader.read(&reading).await;
-                    let messages = read.map_err(|text| trouble.warn(text)).ok();
-                    post.post(Event::Read { reading, messages });
+                    let portion = read.map_err(|text| trouble.warn(text)).ok();
+                    let (messages, left) = portion.unzip();
+                    let left = left.unwrap_or(0);
+                    post.post(Event::Read { reading, messages, left });
                 });
             }
             Request::Purge(Purge { partition, through }) => {

@@ -44,6 +44,9 @@ impl Notices {
     }
 }
 
+/// Messages of a log in order, and how many it has after them.
+type Portion = (Vec<Delivery>, u64);
+
 /// What a reading needs.
 pub(super) struct Reader {
     pub(super) client: Client,
@@ -53,19 +56,20 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    /// Reads a portion of a log; nothing if no message came while it waited for one.
+    /// Reads a portion of a log; nothing if no message came while it waited for one. Returns the
+    /// messages, and how many the log has after them.
     ///
     /// # Errors
     /// The log can't be read, in words.
-    pub(super) async fn read(&self, reading: &Reading) -> Result<Vec<Delivery>, String> {
+    pub(super) async fn read(&self, reading: &Reading) -> Result<Portion, String> {
         let until = Instant::now() + reading.wait;
         let (notify, last) = &self.notices.0[reading.partition.index()];
         loop {
             let mut notified = std::pin::pin!(notify.notified());
             notified.as_mut().enable();
-            let messages = self.portion(reading).await?;
-            if !messages.is_empty() {
-                return Ok(messages);
+            let portion = self.portion(reading).await?;
+            if !portion.0.is_empty() {
+                return Ok(portion);
             }
             if last.load(Ordering::Relaxed) > reading.after.0 {
                 sleep(LAG).await;
@@ -74,13 +78,13 @@ impl Reader {
             } else if self.has_more(reading).await? {
                 sleep(LAG).await;
             } else {
-                return Ok(Vec::new());
+                return Ok(Portion::default());
             }
         }
     }
 
     /// Returns the messages that there are now.
-    async fn portion(&self, reading: &Reading) -> Result<Vec<Delivery>, String> {
+    async fn portion(&self, reading: &Reading) -> Result<Portion, String> {
         let Reading { partition, after, bytes_max, .. } = *reading;
         let subject = self.names.log(partition);
         let unread = |how: String| format!("{subject} can't be read: {how}; it is tried again");
@@ -109,9 +113,10 @@ impl Reader {
                     let last = number(&answer, "Nats-Last-Sequence");
                     let is_whole = messages.last().map(|last| last.sequence.0) == last;
                     let how = || "a part of the answer is lost".to_owned();
-                    return if is_whole { Ok(messages) } else { Err(unread(how())) };
+                    let left = number(&answer, "Nats-Num-Pending").unwrap_or(0);
+                    return if is_whole { Ok((messages, left)) } else { Err(unread(how())) };
                 }
-                Some(404) => return Ok(messages),
+                Some(404) => return Ok((messages, 0)),
                 Some(503) => return Err(unread("no server has the stream".to_owned())),
                 Some(status) => {
                     let how = answer.description.unwrap_or_default();

@@ -312,7 +312,7 @@ impl Queue {
                 self.publish(at, publication);
                 Event::Published { id, is_durable: true }
             }
-            Request::Read(reading) => Event::Read { reading, messages: Some(self.read(reading)) },
+            Request::Read(reading) => self.answer(reading),
             Request::Purge(purge) => {
                 self.purge(purge);
                 return None;
@@ -386,13 +386,16 @@ impl Queue {
             return;
         };
         if connection == self.nodes[node].connection {
-            let messages = Some(self.read(reading));
-            self.tell(node, at, Event::Read { reading, messages });
+            let answer = self.answer(reading);
+            self.tell(node, at, answer);
         }
     }
 
-    fn read(&mut self, reading: Reading) -> Vec<Delivery> {
-        let Some(log) = self.logs.get(&reading.partition.number()) else { return Vec::new() };
+    /// Returns the answer to a reading.
+    fn answer(&mut self, reading: Reading) -> Event {
+        let Some(log) = self.logs.get(&reading.partition.number()) else {
+            return Event::Read { reading, messages: Some(Vec::new()), left: 0 };
+        };
         let after = reading.after.max(log.purged);
         let start = log.messages.partition_point(|message| message.sequence <= after);
         let mut bytes = 0;
@@ -405,7 +408,8 @@ impl Queue {
             log.messages[start..].iter().take_while(is_wanted).cloned().collect();
         self.figures.read_bytes +=
             found.iter().map(|message| message.payload.len() as u64).sum::<u64>();
-        found
+        let left = (log.messages.len() - start - found.len()) as u64;
+        Event::Read { reading, messages: Some(found), left }
     }
 }
 
@@ -490,11 +494,13 @@ mod tests {
         let seen = events(&mut queue, 0);
         assert_eq!(seen[..2], [durable.clone(), durable]);
         let texts = |event: &Event| {
-            let Event::Read { messages: Some(messages), .. } = event else { panic!("{event:?}") };
-            messages.iter().map(|message| message.payload.to_vec()).collect::<Vec<_>>()
+            let Event::Read { messages: Some(messages), left, .. } = event else {
+                panic!("{event:?}")
+            };
+            (messages.iter().map(|message| message.payload.to_vec()).collect::<Vec<_>>(), *left)
         };
-        assert_eq!(texts(&seen[2]), [b"a"]);
-        assert_eq!(texts(&seen[3]), [b"a", b"c"]);
+        assert_eq!(texts(&seen[2]), (vec![b"a".to_vec()], 1), "one more in this log");
+        assert_eq!(texts(&seen[3]), (vec![b"a".to_vec(), b"c".to_vec()], 0));
         assert_eq!(queue.figures().messages, 3);
     }
 
@@ -517,8 +523,8 @@ mod tests {
         queue.ask(0, at(200), Request::Read(Reading { after, ..reading }));
         assert!(queue.advance(at(299)).is_empty(), "nothing comes");
         let arrivals = queue.advance(at(400));
-        let none =
-            Event::Read { reading: Reading { after, ..reading }, messages: Some(Vec::new()) };
+        let reading = Reading { after, ..reading };
+        let none = Event::Read { reading, messages: Some(Vec::new()), left: 0 };
         assert_eq!(arrivals[0].event, none);
         assert!(arrivals[0].at >= at(300));
     }

@@ -2,7 +2,7 @@
 
 use super::queue::Queue;
 use super::sabotage::{self, Sabotage};
-use crate::cluster::member::{Change, Member, Settings};
+use crate::cluster::member::{Change, Member, Settings, State};
 use crate::cluster::queue::{Entry, Key, Name, Revision, Write};
 use crate::cluster::{Partition, Partitioner};
 use crate::ground::time::Instant;
@@ -323,9 +323,13 @@ fn a_name_is_for_one() {
     lab.pass(seconds(60));
     assert_eq!(lab.changes[twin], [Change::Agreed { key: KEY }, Change::NameTaken]);
     assert_eq!(lab.asked(0).len(), 64);
+    let states = [0, twin].map(|index| lab.members[index].state());
+    assert_eq!(states, [Some(State::Active), None]);
+    assert!(lab.members[twin].is_name_taken() && !lab.members[0].is_name_taken());
     lab.cut(0);
     lab.pass(seconds(20));
     assert_eq!((lab.asked(0).len(), lab.asked(twin).len()), (0, 64));
+    assert!(!lab.members[twin].is_name_taken(), "the other one's session is over");
     lab.connect(0);
     lab.turn();
     let lost = lab.changes[0].iter().filter(|change| matches!(change, Change::Lost { .. }));
