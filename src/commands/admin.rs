@@ -28,7 +28,7 @@ const PAGE: &str = include_str!("admin/page.html");
 /// What the page may do: run its own script, which is named by its hash, and ask this
 /// listener.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; \
-                      script-src 'sha256-UmV6eAWXT+PF3krTlXEN1+DvrhKtg9fTRpx1hn/k+GQ='; \
+                      script-src 'sha256-AYEfWKcvKgVUyMoBq98uh8mZYq87AGREUwnxpWD7HW4='; \
                       connect-src 'self'; base-uri 'none'; form-action 'none'; \
                       frame-ancestors 'none'";
 

@@ -87,6 +87,8 @@ fn line(clock: &str, status: &Status, busy: f64, taken: f64) -> String {
     let mut parts = Vec::new();
     if status.state != State::Crawling {
         parts.push(clip(&status.state_text, COLUMNS / 2 + 10));
+    } else if let Some(how) = status.stopped_by() {
+        parts.push(clip(how, COLUMNS / 2 + 10));
     }
     parts.push(format!("{} pages, {}", count(status.pages), rate(status.pages_per_s)));
     if status.failed > 0 {

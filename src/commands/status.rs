@@ -4,7 +4,7 @@ use super::ctl::ask;
 use super::job::directory;
 use super::show::{COLUMNS, clip, count, rate, time};
 use super::{Exit, Failure};
-use crate::engine::status::{LimitsLeft, State, Status};
+use crate::engine::status::{LimitsLeft, Sharing, State, Status};
 use crate::os::console;
 use indicatif::HumanBytes;
 use std::fmt::Write as _;
@@ -67,6 +67,7 @@ fn picture(status: &Status, job: &str) -> String {
     if status.state != State::Crawling {
         lines.push(status.state_text.clone());
     }
+    lines.extend(status.stopped_by().map(str::to_owned));
     lines.push(format!(
         "  {} pages, {}; {} fetches failed, {}; {} received",
         count(status.pages),
@@ -92,6 +93,7 @@ fn picture(status: &Status, job: &str) -> String {
         lines.push(format!("    by {}", end.basis));
     }
     lines.extend(limits(&status.limits_left));
+    lines.extend(status.cluster.iter().flat_map(shared));
     if let Some(ago) = status.counted_s_ago {
         lines.push(String::new());
         let title = format!("what the servers wait for, {ago:.0} s ago");
@@ -131,6 +133,58 @@ fn limits(left: &LimitsLeft) -> Option<String> {
     (!parts.is_empty()).then(|| format!("  left until a limit ends it: {}", parts.join(", ")))
 }
 
+/// Describes a node's part in a shared crawl.
+fn shared(part: &Sharing) -> Vec<String> {
+    let Sharing { partitions, reading, publishing, .. } = part;
+    let session = match part.session_left_s {
+        Some(left) => format!("for {} unless renewed", seconds(left as u64)),
+        None => "requests nothing now".to_owned(),
+    };
+    let queue = match part.disconnected_s {
+        Some(time) => format!("not reached for {}", seconds(time)),
+        None => "connected".to_owned(),
+    };
+    let behind = match reading.unread_messages {
+        0 => "all read".to_owned(),
+        unread => {
+            let (unread, logs) = (count(unread), count(reading.unread_logs.into()));
+            let time = seconds(reading.behind_s as u64);
+            format!("{unread} messages in {logs} logs not read, for {time}")
+        }
+    };
+    let disk = HumanBytes(publishing.unsent_disk_bytes);
+    let unsent = HumanBytes(publishing.unsent_memory_bytes + publishing.unsent_disk_bytes);
+    let mut lines = vec![
+        String::new(),
+        format!("shared crawl, node {} of {}", part.node, part.nodes),
+        format!("  session     {}, {session}", part.state.text()),
+        format!("  queue       {queue}"),
+        format!(
+            "  partitions  {}: {} crawled, {} waiting, {} being read, {} leaving",
+            partitions.held(),
+            partitions.crawled,
+            partitions.waiting,
+            partitions.reading,
+            partitions.leaving
+        ),
+        format!("  own logs    {behind}"),
+        format!("  to publish  {unsent}, {disk} of it on disk"),
+        format!(
+            "  links       {} sent to other nodes, {} held back",
+            count(publishing.links),
+            count(publishing.links_held_back)
+        ),
+    ];
+    if part.pages_lost > 0 {
+        let pages = count(part.pages_lost);
+        lines.push(format!("  lost        {pages} pages, which other nodes may fetch again"));
+    }
+    // The first one is above everything else if nothing is requested.
+    let above = usize::from(part.session_left_s.is_none());
+    lines.extend(part.held_up_by.iter().skip(above).map(|what| format!("  ! {what}")));
+    lines
+}
+
 fn seconds(seconds: u64) -> String {
     time(Duration::from_secs(seconds))
 }
@@ -147,6 +201,7 @@ fn moment(time: &str) -> String {
 mod tests {
     use super::*;
     use crate::engine::status::{End, Largest, Wait, Waiting};
+    use crate::engine::status::{NodeState, Partitions, Publishing, Reading};
 
     /// A status with large numbers and long names.
     fn status() -> Status {
@@ -181,6 +236,68 @@ mod tests {
             }),
             ..Status::default()
         }
+    }
+
+    /// A node's part in a shared crawl, with large numbers.
+    fn sharing() -> Sharing {
+        Sharing {
+            node: "n".repeat(32),
+            state: NodeState::Joining,
+            held_up_by: vec![
+                "no session: another process has this node's name, or had it just now".to_owned(),
+                "1024 partitions wait for politeness.delay_max until 23:59:59".to_owned(),
+            ],
+            session_left_s: None,
+            disconnected_s: Some(1_000_000),
+            nodes: 1_024,
+            partitions: Partitions { crawled: 1_024, waiting: 1_024, reading: 9, leaving: 1_024 },
+            reading: Reading {
+                unread_messages: 123_456_789,
+                unread_logs: 1_024,
+                behind_s: 12_345.6,
+                ..Reading::default()
+            },
+            publishing: Publishing {
+                unsent_memory_bytes: 1 << 26,
+                unsent_disk_bytes: 1 << 38,
+                links: 12_345_678_901,
+                links_held_back: 98_765_432_109,
+                ..Publishing::default()
+            },
+            pages_lost: 1_234_567,
+        }
+    }
+
+    #[test]
+    fn a_shared_crawl_says_what_holds_it_up() {
+        let mut status = Status { cluster: Some(sharing()), ..status() };
+        let text = picture(&status, "jobs/crawl");
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines[2].starts_with("no session: another process"), "{text}");
+        for says in ["not reached for 11 d", "logs not read, for 3 h 25", "1,234,567 pages, which"]
+        {
+            assert!(text.contains(says), "{says}: {text}");
+        }
+        assert_eq!(text.matches("no session: another").count(), 1, "{text}");
+        for line in shared(&sharing()) {
+            assert!(line.chars().count() <= COLUMNS, "{line}");
+        }
+        let part = Sharing { node: "a".to_owned(), nodes: 3, ..Sharing::default() };
+        let (session_left_s, state) = (Some(18.7), NodeState::Active);
+        let partitions = Partitions { crawled: 341, ..Partitions::default() };
+        status.cluster = Some(Sharing { session_left_s, state, partitions, ..part });
+        let text = picture(&status, "jobs/crawl");
+        let shared = text.split("\n\n").find(|part| part.starts_with("shared")).expect("a part");
+        assert_eq!(
+            shared,
+            "shared crawl, node a of 3\n  \
+             session     active, for 18 s unless renewed\n  \
+             queue       connected\n  \
+             partitions  341: 341 crawled, 0 waiting, 0 being read, 0 leaving\n  \
+             own logs    all read\n  \
+             to publish  0 B, 0 B of it on disk\n  \
+             links       0 sent to other nodes, 0 held back"
+        );
     }
 
     #[test]

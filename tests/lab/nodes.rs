@@ -13,10 +13,11 @@ use super::polite::Watch;
 use super::stand::{Stand, ends_within, signal};
 use crate::real::nats::{Relay, Server};
 use crate::trials;
-use crate::util::{Run, sted};
+use crate::util::{Run, lacks, sted};
+use serde_json::Value;
 use std::fs::{self, File};
 use std::path::PathBuf;
-use std::process::Child;
+use std::process::{Child, Command};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 use sted::ground::random::Random;
@@ -130,6 +131,7 @@ impl Shared {
             format!("cluster.servers={}", self.servers.clone().unwrap_or(format!("[{url:?}]"))),
             format!("cluster.lease={}s", LEASE.as_secs()),
             "cluster.batch_wait=200ms".to_owned(),
+            format!("admin.textfile={name}.prom"),
         ];
         let mut arguments = vec!["crawl", "crawl.toml"];
         set.iter().chain(&self.more).for_each(|set| arguments.extend(["--set", set]));
@@ -154,6 +156,23 @@ impl Shared {
         if let Some(mut child) = self.nodes[node].take() {
             child.kill().expect("a child of ours");
             child.wait().expect("a child of ours");
+        }
+    }
+
+    /// Waits until a node's part in the crawl, as `sted status` has it, is so.
+    fn wait_for_status(&self, node: usize, is_so: impl Fn(&Value) -> bool) -> Value {
+        let begun = Instant::now();
+        loop {
+            let job = self.job(node);
+            let mut command = sted(&["status", job.to_str().expect("UTF-8"), "--json"]);
+            let status = Run::of(command.output().expect("the program starts"));
+            let read = serde_json::from_str::<Value>(&status.out);
+            let part = read.map_or(Value::Null, |read| read["cluster"].clone());
+            if is_so(&part) {
+                return part;
+            }
+            assert!(begun.elapsed() < TIME_MAX, "it doesn't become so: {status:?}");
+            sleep(Duration::from_millis(20));
         }
     }
 
@@ -288,16 +307,20 @@ fn three_nodes_share_a_crawl() {
         Run::of(command.output().expect("the program starts"))
     };
     let status = run("5s", &["cluster", "status", "crawl.toml", "--json"]);
-    let status: serde_json::Value = serde_json::from_str(&status.out).expect("JSON");
+    let status: Value = serde_json::from_str(&status.out).expect("JSON");
     for name in NAMES {
         assert_eq!(status["nodes"][name]["state"], "active", "{status}");
         assert!(status["nodes"][name]["partitions"].as_u64() > Some(250), "{status}");
     }
+    assert_eq!(status["lost"], 0, "{status}");
+    let text = run("5s", &["cluster", "status", "crawl.toml"]);
+    assert!(text.out.contains("URLs wait") && text.out.contains("unread"), "{}", text.out);
     let check = run("5s", &["check", "crawl.toml"]);
     assert!(check.out.contains("3 nodes run it now"), "{}", check.out);
     assert!(check.out.contains("the server syncs each message"), "{}", check.out);
     let other = run("60s", &["check", "crawl.toml"]);
     assert!(other.out.contains("`lease` is 60s here, but 5s"), "{}", other.out);
+    judge_status(&shared);
     let order = run("5s", &["cluster", "ctl", "crawl.toml", "slow", "h0001.test", "60ms"]);
     assert_eq!(order.code, Some(0), "{order:?}");
     shared.wait();
@@ -307,6 +330,47 @@ fn three_nodes_share_a_crawl() {
     }
     let repeats = shared.judge(0);
     assert_eq!(repeats, 0, "nothing went wrong");
+}
+
+/// Checks what `sted status` and the metrics say of the nodes of a running crawl; cuts off the last
+/// one for a moment.
+fn judge_status(shared: &Shared) {
+    let part = shared.wait_for_status(0, |part| {
+        let is_any = |number: &Value| number.as_u64() > Some(0);
+        is_any(&part["reading"]["messages"]) && is_any(&part["publishing"]["messages"])
+    });
+    assert_eq!((&part["node"], &part["state"]), (&"a".into(), &"active".into()), "{part}");
+    assert_eq!((&part["nodes"], &part["pages_lost"]), (&3.into(), &0.into()), "{part}");
+    let partitions = part["partitions"].as_object().expect("counts");
+    let held = partitions.values().filter_map(Value::as_u64).sum::<u64>();
+    assert!((250..450).contains(&held), "{part}");
+    let left = part["session_left_s"].as_f64().expect("it has a session");
+    assert!(left > 0.0 && left < LEASE.as_secs_f64(), "{part}");
+    assert_eq!(part["disconnected_s"], Value::Null, "{part}");
+    let job = shared.job(0);
+    let text = Run::of(sted(&["status", job.to_str().expect("UTF-8")]).output().expect("starts"));
+    assert!(text.out.contains("shared crawl, node a of 3\n  session     active"), "{text:?}");
+
+    shared.relay.cut();
+    let cut = shared.wait_for_status(2, |part| part["disconnected_s"].is_u64());
+    shared.relay.mend();
+    let how = cut["held_up_by"][0].as_str().expect("a text");
+    assert!(how.starts_with("the queue can't be reached since"), "{cut}");
+    shared.wait_for_status(2, |part| part["disconnected_s"].is_null() && !part.is_null());
+
+    let file = shared.stand.path("a.prom");
+    let begun = Instant::now();
+    while !file.exists() {
+        assert!(begun.elapsed() < TIME_MAX, "there are no metrics");
+        sleep(Duration::from_millis(20));
+    }
+    let metrics = File::open(&file).expect("the crawl runs");
+    let said = fs::read_to_string(&file).expect("the crawl runs");
+    assert!(said.contains("\nsted_cluster_node_info{node=\"a\"} 1\n"), "{said}");
+    let checked = Command::new("promtool").args(["check", "metrics"]).stdin(metrics).output();
+    let Ok(checked) = checked else { return lacks("three_nodes_share_a_crawl", "promtool") };
+    let checked = Run::of(checked);
+    assert_eq!((checked.out.as_str(), checked.err.as_str()), ("", ""), "no remark");
 }
 
 /// A node joins while two crawl, another leaves in order and comes back: nothing is fetched twice.

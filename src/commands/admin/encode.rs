@@ -127,6 +127,7 @@ mod tests {
     use crate::commands::admin::metrics;
     use crate::commands::admin::snapshot::{Beginning, Bounds, Snapshot};
     use crate::conf::Conf;
+    use crate::engine::status::{NodeState, Partitions, Sharing};
     use std::collections::BTreeSet;
     use std::sync::Arc;
 
@@ -139,11 +140,20 @@ mod tests {
 
     fn snapshot() -> Snapshot {
         let mut snapshot = Snapshot::default();
+        snapshot.status.cluster = Some(Sharing {
+            node: "node-7".to_owned(),
+            state: NodeState::Active,
+            session_left_s: Some(12.5),
+            nodes: 3,
+            partitions: Partitions { crawled: 340, waiting: 1, reading: 0, leaving: 2 },
+            ..Sharing::default()
+        });
+        snapshot.counts.pages_lost = 5;
         snapshot.counts.pages = 1_200;
         snapshot.counts.outcomes.extend([("ok".into(), 1_150), ("a\"b\\c\nd".into(), 1)]);
         snapshot.counts.statuses.extend([(200, 1_000), (206, 5), (404, 45), (999, 1)]);
         let mut began = Beginning::default();
-        began.counts.pages = 1_000;
+        (began.counts.pages, began.counts.pages_lost) = (1_000, 2);
         snapshot.began = Arc::new(began);
         (0..10).for_each(|bits| snapshot.looping.lag_us.add(1 << (2 * bits)));
         snapshot
@@ -182,6 +192,15 @@ mod tests {
             "sted_loop_lag_seconds_bucket{le=\"+Inf\"} 10\n",
             "sted_loop_lag_seconds_sum 0.349525\n",
             "# TYPE sted_build_info gauge\n",
+            "sted_cluster_node_info{node=\"node-7\"} 1\n",
+            "sted_cluster_state{state=\"active\"} 1\n",
+            "sted_cluster_state{state=\"no_session\"} 0\n",
+            "sted_cluster_may_request 1\n",
+            "sted_cluster_session_left_seconds 12.5\n",
+            "sted_cluster_partitions{state=\"waiting\"} 1\n",
+            "sted_cluster_lost_pages_total 3\n",
+            "# TYPE sted_cluster_unsent_bytes gauge\n",
+            "sted_cluster_unsent_bytes{place=\"memory\"} 0\n",
         ] {
             assert!(text.contains(line), "{line}{text}");
         }
@@ -195,6 +214,19 @@ mod tests {
             assert!(text.contains(line), "{line}{text}");
         }
         assert!(text.ends_with("\n# EOF\n"));
+    }
+
+    /// A crawl of one machine has no metrics of a shared one.
+    #[test]
+    fn a_crawl_of_one_machine_is_not_shared() {
+        let mut alone = snapshot();
+        alone.status.cluster = None;
+        for format in [Format::Prometheus, Format::OpenMetrics] {
+            assert!(!encoded(&alone, format).contains("cluster"));
+        }
+        let json = serde_json::to_string(&(&alone.status, Beginning::default().counts));
+        let json = json.expect("plain values");
+        assert!(!json.contains("cluster") && !json.contains("pages_lost"), "{json}");
     }
 
     /// Law: the encodings have the same samples, and names are as the conventions want them.

@@ -5,7 +5,7 @@
 //! Labels have values out of closed lists, never names from the web.
 
 use super::snapshot::{Shown, Snapshot, name_of};
-use crate::engine::status::{State, Wait};
+use crate::engine::status::{NodeState, Publishing, Sharing, State, Wait};
 use crate::ground::stats::Stage;
 
 /// The kind of a metric.
@@ -71,6 +71,20 @@ fn maybe(value: Option<f64>) -> Samples {
     Samples::Values(value.map(|value| (None, value)).into_iter().collect())
 }
 
+/// Returns a value of a node of a shared crawl; none in a crawl of one machine.
+fn of(shown: &Shown<'_>, value: impl Fn(&Sharing) -> f64) -> Samples {
+    maybe(shown.snapshot.status.cluster.as_ref().map(value))
+}
+
+/// Returns values of a node of a shared crawl, as [`by`] does.
+fn of_by<const N: usize>(
+    shown: &Shown<'_>,
+    label: &'static str,
+    rows: impl Fn(&Sharing) -> [(String, f64); N],
+) -> Samples {
+    by(label, shown.snapshot.status.cluster.as_ref().map(rows).into_iter().flatten())
+}
+
 fn by(label: &'static str, rows: impl IntoIterator<Item = (impl ToString, f64)>) -> Samples {
     let rows = rows.into_iter().map(|(name, value)| (Some((label, name.to_string())), value));
     Samples::Values(rows.collect())
@@ -87,6 +101,8 @@ pub(super) fn all() -> Vec<Metric> {
     all.extend(archive());
     all.extend(looping());
     all.extend(resources());
+    all.extend(node());
+    all.extend(logs());
     all
 }
 
@@ -267,6 +283,88 @@ fn archive() -> [Metric; 5] {
         }),
         counter("sted_checkpoints", "Checkpoints that became durable.", |shown| {
             one(shown.snapshot.grown(|counts| counts.checkpoints))
+        }),
+    ]
+}
+
+/// What this node of a shared crawl does.
+fn node() -> [Metric; 8] {
+    [
+        metric("sted_cluster_node", Kind::Info, "Name of this node of a shared crawl.", |shown| {
+            of_by(shown, "node", |it| [(it.node.clone(), 1.0)])
+        }),
+        gauge("sted_cluster_state", "What this node does: 1 for that state.", |shown| {
+            let is = |it: &Sharing, state| (name_of(state), f64::from(state == it.state));
+            of_by(shown, "state", |it| NodeState::ALL.map(|state| is(it, state)))
+        }),
+        gauge("sted_cluster_may_request", "Whether the session lasts, 1 or 0.", |shown| {
+            of(shown, |it| f64::from(it.session_left_s.is_some()))
+        }),
+        gauge("sted_cluster_session_left_seconds", "Time until the session ends.", |shown| {
+            of(shown, |it| it.session_left_s.unwrap_or(0.0))
+        }),
+        gauge("sted_cluster_connected", "Whether the queue can be reached, 1 or 0.", |shown| {
+            of(shown, |it| f64::from(it.disconnected_s.is_none()))
+        }),
+        gauge("sted_cluster_nodes", "Nodes among which paces are divided.", |shown| {
+            of(shown, |it| f64::from(it.nodes))
+        }),
+        gauge("sted_cluster_partitions", "Partitions held, by what is done there.", |shown| {
+            of_by(shown, "state", |it| {
+                let all = it.partitions;
+                let (crawled, waiting) = (("crawled", all.crawled), ("waiting", all.waiting));
+                [crawled, waiting, ("reading", all.reading), ("leaving", all.leaving)]
+                    .map(|(state, count)| (state.to_owned(), f64::from(count)))
+            })
+        }),
+        counter("sted_cluster_lost_pages", "Pages others may fetch again.", |shown| {
+            of(shown, |_| shown.snapshot.grown(|counts| counts.pages_lost))
+        }),
+    ]
+}
+
+/// What this node of a shared crawl reads from logs and writes to them.
+fn logs() -> [Metric; 12] {
+    [
+        counter("sted_cluster_published_messages", "Messages published.", |shown| {
+            of(shown, |it| it.publishing.messages as f64)
+        }),
+        counter("sted_cluster_published_bytes", "Bytes of messages published.", |shown| {
+            of(shown, |it| it.publishing.bytes as f64)
+        }),
+        counter("sted_cluster_publications", "Publications of several messages each.", |shown| {
+            of(shown, |it| it.publishing.publications as f64)
+        }),
+        counter("sted_cluster_repeated_publications", "Publications sent again.", |shown| {
+            of(shown, |it| it.publishing.repeats as f64)
+        }),
+        gauge("sted_cluster_unsent_bytes", "Bytes of messages to be published.", |shown| {
+            of_by(shown, "place", |it| {
+                let Publishing { unsent_memory_bytes, unsent_disk_bytes, .. } = it.publishing;
+                [("memory", unsent_memory_bytes), ("disk", unsent_disk_bytes)]
+                    .map(|(place, bytes)| (place.to_owned(), bytes as f64))
+            })
+        }),
+        counter("sted_cluster_sent_links", "Links to other nodes' partitions, sent.", |shown| {
+            of(shown, |it| it.publishing.links as f64)
+        }),
+        counter("sted_cluster_held_back_links", "Links not sent again.", |shown| {
+            of(shown, |it| it.publishing.links_held_back as f64)
+        }),
+        counter("sted_cluster_read_messages", "Messages read from logs.", |shown| {
+            of(shown, |it| it.reading.messages as f64)
+        }),
+        counter("sted_cluster_read_bytes", "Bytes of messages read from logs.", |shown| {
+            of(shown, |it| it.reading.bytes as f64)
+        }),
+        counter("sted_cluster_damaged_messages", "Messages that make no sense.", |shown| {
+            of(shown, |it| it.reading.damaged as f64)
+        }),
+        gauge("sted_cluster_unread_messages", "Messages in own logs, not read.", |shown| {
+            of(shown, |it| it.reading.unread_messages as f64)
+        }),
+        gauge("sted_cluster_behind_seconds", "Longest time a log had such messages.", |shown| {
+            of(shown, |it| it.reading.behind_s)
         }),
     ]
 }

@@ -30,6 +30,9 @@ struct Status {
     /// The number of messages in all logs, and their length in bytes.
     messages: u64,
     bytes: u64,
+    /// The pages that nodes may fetch again, since others had fetched them without saying so in
+    /// time: the sum over all nodes.
+    lost: u64,
     /// The logs that their owner hasn't read to the end, as far as it has said.
     unread: Vec<Log>,
     /// The number of commands to all nodes.
@@ -53,19 +56,31 @@ struct Node {
     /// Pages that others fetch again, since the node lost their partition before it could say so.
     lost: u64,
     unsent_bytes: u64,
+    /// The messages that it hadn't read in the logs of its partitions.
+    unread_messages: u64,
+    /// What its last process has written to all logs.
+    published: Published,
     #[serde(skip)]
     read: BTreeMap<Partition, Sequence>,
 }
 
-/// A log with messages that its owner hasn't read.
+/// The number of messages that a node has published, and their length.
+#[derive(Debug, Default, Serialize)]
+struct Published {
+    messages: u64,
+    bytes: u64,
+}
+
+/// A log with messages that its owner hasn't read, as far as it has said.
 #[derive(Debug, Serialize)]
 struct Log {
     partition: u16,
     /// The name of the owner; `None` if there is none.
     owner: Option<String>,
-    /// The numbers of the last message, and of the last one that was read.
-    last: u64,
-    read: u64,
+    /// The numbers of the last message, and of the last one that was read; 0 if none was. All logs
+    /// share one count, so that the difference isn't the number of messages between them.
+    last_sequence: u64,
+    read_sequence: u64,
 }
 
 /// Prints the state of the crawl that a configuration is a node of.
@@ -112,6 +127,9 @@ impl Status {
                     (node.pages, node.received_bytes) = (report.pages, report.bytes);
                     (node.urls_waiting, node.requests) = (report.urls, report.requests);
                     (node.lost, node.unsent_bytes) = (report.lost, report.unsent);
+                    node.unread_messages = report.unread;
+                    let (messages, bytes) = report.published;
+                    node.published = Published { messages, bytes };
                     node.read = report.read.into_iter().collect();
                 }
                 Key::Partition(partition) => {
@@ -130,18 +148,29 @@ impl Status {
             let node = owner.as_ref().and_then(|owner| status.nodes.get(owner));
             let read = node.and_then(|node| node.read.get(partition)).map_or(0, |read| read.0);
             if read < last.0 {
-                let (partition, last) = (partition.number(), last.0);
-                status.unread.push(Log { partition, owner, last, read });
+                let (partition, last_sequence) = (partition.number(), last.0);
+                status.unread.push(Log { partition, owner, last_sequence, read_sequence: read });
             }
         }
+        status.lost = status.nodes.values().map(|node| node.lost).sum();
         status
     }
 
     fn text(&self) -> String {
         let mut out = format!("crawl      {}, by nats-server {}\n", self.crawl, self.server);
         let mut rows = vec![
-            ["node", "state", "partitions", "pages", "received", "URLs wait", "unsent", "again"]
-                .map(str::to_owned),
+            [
+                "node",
+                "state",
+                "partitions",
+                "pages",
+                "received",
+                "URLs wait",
+                "unread",
+                "unsent",
+                "lost",
+            ]
+            .map(str::to_owned),
         ];
         let count = |value: u64| HumanCount(value).to_string();
         let size = |value: u64| HumanBytes(value).to_string();
@@ -154,13 +183,18 @@ impl Status {
                 count(node.pages),
                 size(node.received_bytes),
                 count(node.urls_waiting),
+                count(node.unread_messages),
                 size(node.unsent_bytes),
                 count(node.lost),
             ]);
         }
         let sum = |of: fn(&Node) -> u64| self.nodes.values().map(of).sum::<u64>();
         let (pages, bytes) = (sum(|node| node.pages), sum(|node| node.received_bytes));
-        let _ = writeln!(out, "in all     {} pages, {}", count(pages), size(bytes));
+        let lost = match self.lost {
+            0 => String::new(),
+            lost => format!(", {} pages lost to other nodes", count(lost)),
+        };
+        let _ = writeln!(out, "in all     {} pages, {}{lost}", count(pages), size(bytes));
         out.push_str(&columns(&rows));
         let none = if self.free == 0 { String::new() } else { format!(", {} free", self.free) };
         let _ = writeln!(out, "partitions {PARTITIONS}{none}");
@@ -170,9 +204,10 @@ impl Status {
             0 => writeln!(out, "all read to their ends"),
             logs => writeln!(out, "{logs} not read to their ends"),
         };
-        for Log { partition, owner, last, read } in self.unread.iter().take(LOGS_SHOWN) {
+        for Log { partition, owner, read_sequence, .. } in self.unread.iter().take(LOGS_SHOWN) {
             let owner = owner.as_deref().unwrap_or("nobody");
-            let _ = writeln!(out, "           {partition} of {owner}: read to {read} of {last}");
+            let how = if *read_sequence == 0 { "not read" } else { "not read to its end" };
+            let _ = writeln!(out, "           {partition} of {owner}: {how}");
         }
         if self.commands > 0 {
             let _ = writeln!(out, "commands   {} to all nodes", self.commands);
