@@ -28,7 +28,7 @@ const PAGE: &str = include_str!("admin/page.html");
 /// What the page may do: run its own script, which is named by its hash, and ask this
 /// listener.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; \
-                      script-src 'sha256-AYEfWKcvKgVUyMoBq98uh8mZYq87AGREUwnxpWD7HW4='; \
+                      script-src 'sha256-4afYHXoFDb+udSAhap6zqk3zxAtSygPXynOEr++m56M='; \
                       connect-src 'self'; base-uri 'none'; form-action 'none'; \
                       frame-ancestors 'none'";
 

@@ -16,7 +16,7 @@ use crate::trials;
 use crate::util::{Run, lacks, sted};
 use serde_json::Value;
 use std::fs::{self, File};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -271,6 +271,9 @@ impl Shared {
             crawl.job()
         });
         let jobs: Vec<PathBuf> = jobs.collect();
+        let lost: u64 = jobs.iter().map(|job| lost_by(job)).sum();
+        println!("{repeats} pages again; the nodes count {lost} as lost");
+        assert!(faults > 0 || lost == 0, "{lost} lost without a fault");
         let mut audit = sted(&["audit", "--cluster"]);
         let audit = Run::of(audit.args(jobs).output().expect("the program starts"));
         // What a killed process had sent without a line can't be judged.
@@ -284,6 +287,13 @@ impl Shared {
         assert!(rests > 50, "{rests} rests were looked at");
         repeats
     }
+}
+
+/// Returns how many pages a node has lost to others, as its summary says.
+fn lost_by(job: &Path) -> u64 {
+    let summary = fs::read(job.join("summary.json")).expect("it has ended");
+    let summary: Value = serde_json::from_slice(&summary).expect("JSON");
+    summary["counts"]["pages_lost"].as_u64().unwrap_or(0)
 }
 
 /// Three nodes that begin together share a crawl, see each other, and end together.

@@ -192,7 +192,7 @@ impl Status {
         let (pages, bytes) = (sum(|node| node.pages), sum(|node| node.received_bytes));
         let lost = match self.lost {
             0 => String::new(),
-            lost => format!(", {} pages lost to other nodes", count(lost)),
+            lost => format!(", {} pages that may be fetched again", count(lost)),
         };
         let _ = writeln!(out, "in all     {} pages, {}{lost}", count(pages), size(bytes));
         out.push_str(&columns(&rows));
