@@ -10,7 +10,7 @@ STED = $(or $(CARGO_TARGET_DIR),target)/release/sted
 build stations frontier-study: export STED_COMMIT = $(shell git describe --always --dirty 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build crawl compare profile figure-5b study cache-study frontier-study test sim crash cluster cluster-faults clusters orders operate kill props fresh fuzz check check-crawler msrv deny conformance
+.PHONY: help deps build crawl compare profile figure-5b study cache-study frontier-study test sim crash cluster cluster-faults cluster-links cluster-upgrade clusters orders operate kill props fresh fuzz check check-crawler msrv deny conformance
 .PHONY: bench bench-peers stations count map golden doc install dist clean ci
 
 help: ## list the targets
@@ -51,6 +51,12 @@ cluster: deps ## crawl 600 hosts by three real processes that share a real nats-
 
 cluster-faults: deps ## kill, stop and cut off nodes and their nats-server, N=50 times
 	STED_FAULTS_N="$(N)" $(CARGO) test --locked --test tests lab::nodes::more_faults -- --ignored --nocapture
+
+cluster-links: deps ## measure two nodes that crawl pages with a thousand links each, for S=600 seconds
+	STED_LINKS_S="$(S)" $(CARGO) test --locked --test tests lab::nodes::links::a_thousand_links_a_page -- --ignored --nocapture
+
+cluster-upgrade: deps ## replace the program OLD=path under a running crawl by three nodes, one after the other
+	STED_OLD="$(OLD)" $(CARGO) test --locked --test tests lab::nodes::a_rolling_upgrade -- --ignored --nocapture
 
 clusters: ## check simulated crawls by several nodes, with N=1000 seeds, or with SEED=
 	@tests/deps build

@@ -62,6 +62,11 @@ impl Crawl {
         Self { folder, conf, peak_bytes: 0, took: Duration::ZERO, run }
     }
 
+    /// Returns the folder, for crawls that go on.
+    pub fn into_folder(self) -> TempDir {
+        self.folder
+    }
+
     /// Returns the job's directory.
     pub fn job(&self) -> PathBuf {
         self.folder.path().join(&self.conf.job.directory)
@@ -206,6 +211,8 @@ pub enum What {
     Accept,
     /// A complete request was received, for this path.
     Request(String),
+    /// A request of the connection has its whole reply.
+    Reply,
     /// A connection ended.
     Close,
 }
@@ -218,6 +225,7 @@ impl Event {
         let what = match text("event") {
             "accept" => What::Accept,
             "request" => What::Request(text("path").to_owned()),
+            "reply" => What::Reply,
             "close" => What::Close,
             other => panic!("no such event: {other}"),
         };

@@ -103,7 +103,38 @@ impl Watch {
                     mine.push(event.connection);
                 }
                 What::Close => mine.retain(|number| *number != event.connection),
-                What::Request(_) => {}
+                What::Request(_) | What::Reply => {}
+            }
+        }
+        mistakes
+    }
+
+    /// Returns the requests that a server received on one connection before it had answered what
+    /// was asked on another, one per line.
+    pub fn simultaneous_requests(&self) -> Vec<String> {
+        // The requests of each connection that aren't answered.
+        let mut asked: BTreeMap<&str, BTreeMap<u64, usize>> = BTreeMap::new();
+        let mut mistakes = Vec::new();
+        for event in &self.events {
+            let connections = asked.entry(&event.host).or_default();
+            match &event.what {
+                What::Request(path) => {
+                    *connections.entry(event.connection).or_default() += 1;
+                    if connections.len() > 1 {
+                        let (host, at) = (&event.host, event.at_us);
+                        mistakes.push(format!("{host}{path} at {at} us beside another request"));
+                    }
+                }
+                What::Reply => {
+                    if let Some(open) = connections.get_mut(&event.connection) {
+                        *open -= 1;
+                    }
+                    connections.retain(|_, open| *open > 0);
+                }
+                What::Close => {
+                    connections.remove(&event.connection);
+                }
+                What::Accept => {}
             }
         }
         mistakes

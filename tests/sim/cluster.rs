@@ -8,10 +8,12 @@ use std::time::Duration;
 use sted::cluster::queue::{Key, Name};
 use sted::cluster::{Partition, Partitioner, member, outbox};
 use sted::engine::Engine;
+use sted::engine::command::{Command, Order, SharedOrder, SharedOrders, Target};
+use sted::engine::contract::StopReason;
 use sted::engine::node::Settings;
 use sted::engine::status::{NodeState, Partitions, Sharing};
 use sted::ground::stats::{Meter, still};
-use sted::ground::time::Instant;
+use sted::ground::time::{Instant, Now};
 use sted::seeds::Seed;
 use sted::study::sim::cluster::Cluster;
 use sted::study::sim::disk::MemoryDisk;
@@ -84,9 +86,14 @@ fn node_with(
     number: usize,
     log: &Log,
 ) -> (World, Engine) {
-    let (web, _, mut settings) = plan.parts();
-    (settings.cluster, settings.fingerprint_key) = (cluster, KEY);
-    let mut world = World::of_web(Arc::clone(&web), plan.world.clone());
+    let world = world(plan, number, log);
+    let engine = crawl(seeds, plan, cluster, world.now()).unwrap_or_else(|error| panic!("{error}"));
+    (world, engine)
+}
+
+/// Returns the world that a node sees, which logs the node's requests.
+fn world(plan: &Plan, number: usize, log: &Log) -> World {
+    let mut world = World::of_web(plan.parts().0, plan.world.clone());
     let log = Arc::clone(log);
     world.watch_servers(Box::new(move |at, seen| {
         if let Observation::Request { host, path, .. } = seen {
@@ -94,10 +101,21 @@ fn node_with(
             log.lock().expect("no test panics here").push(asked);
         }
     }));
+    world
+}
+
+/// Begins a crawl.
+fn crawl(
+    seeds: &[Seed],
+    plan: &Plan,
+    cluster: Option<Settings>,
+    now: Now,
+) -> Result<Engine, String> {
+    let (.., mut settings) = plan.parts();
+    (settings.cluster, settings.fingerprint_key) = (cluster, KEY);
     let disk = Box::new(MemoryDisk::new());
-    let engine = Engine::open(settings, seeds, disk, Meter::new(still), world.now())
-        .unwrap_or_else(|error| panic!("{error}"));
-    (world, engine)
+    let engine = Engine::open(settings, seeds, disk, Meter::new(still), now);
+    engine.map_err(|error| error.to_string())
 }
 
 /// Returns the URLs of pages that were asked for, by host and path, and how often.
@@ -341,4 +359,95 @@ fn a_status_says_what_a_node_does() {
     assert_eq!(sum(|part| part.publishing.bytes), queue.message_bytes);
     assert_eq!(sum(|part| part.publishing.publications), queue.publications);
     assert!(sum(|part| part.reading.messages) >= queue.messages - queue.purged);
+}
+
+/// `limits.pages_max` is that of all nodes together. What is fetched beyond it is what was under
+/// way and what the others fetch until they hear of it, at most a third of a lease later.
+#[test]
+fn a_limit_is_that_of_all_nodes() {
+    const MOST: u64 = 700;
+    let plan = plan().with(&[&format!("limits.pages_max = {MOST}")]);
+    let log = Log::default();
+    let nodes = (0..3).map(|number| node(&plan, Some(settings_of(number)), number, &log));
+    let mut cluster = Cluster::new(nodes.collect(), queue::Settings::default());
+    let (mut pages, mut reached) = ([0; 3], None);
+    let until_over = &mut |cluster: &mut Cluster| {
+        for (node, pages) in cluster.nodes().iter().zip(&mut pages) {
+            *pages = node.engine.as_ref().map_or(*pages, |engine| engine.counts().pages);
+        }
+        if pages.iter().sum::<u64>() >= MOST {
+            reached.get_or_insert(cluster.now());
+        }
+        cluster.nodes().iter().any(|node| node.engine.is_some())
+    };
+    cluster.run_until(Instant::from_micros(300_000_000), until_over).expect("it goes on");
+    let ends: Vec<_> = cluster.nodes().iter().map(|node| node.ended).collect();
+    assert_eq!(ends, [Some(StopReason::Pages); 3]);
+    let beyond = pages.iter().sum::<u64>().checked_sub(MOST).expect("it was reached");
+    assert!(pages.iter().all(|pages| *pages > 100), "{pages:?}");
+    let last = log.lock().expect("no test panics here").iter().map(|asked| asked.at).max();
+    let late = last.expect("there are requests").since(reached.expect("it was reached"));
+    let hears = settings_of(0).member.ttl / 3 + Duration::from_millis(200);
+    assert!(late <= hears, "asked {late:?} after the limit was reached, {beyond} pages beyond it");
+    println!("{beyond} pages beyond {MOST}, the last request {late:?} after the limit was reached");
+}
+
+/// A command that is given to all nodes holds at once, whoever has the host, and for a node that
+/// joins later.
+#[test]
+fn a_command_reaches_all_nodes() {
+    let plan = plan().with(&["politeness.delay = \"1s\""]);
+    let (web, seeds, _) = plan.parts();
+    let log = Log::default();
+    let worlds = (0..3).map(|number| world(&plan, number, &log)).collect();
+    let mut cluster = Cluster::of_worlds(worlds, queue::Settings::default());
+    let begin = |cluster: &mut Cluster, number| {
+        let settings = Some(settings_of(number));
+        let began = cluster.begin(number, |now| crawl(&seeds, &plan, settings, now));
+        began.unwrap_or_else(|error| panic!("{error}"));
+    };
+    (0..2).for_each(|number| begin(&mut cluster, number));
+    let run = |cluster: &mut Cluster, seconds: u64| {
+        let until = Instant::from_micros(seconds * 1_000_000);
+        cluster.run_until(until, &mut |_| true).expect("it goes on");
+    };
+    run(&mut cluster, 12);
+    // Hosts with many pages: of the first node, and of the one that will join.
+    let names = ["node-0", "node-1", "node-2"];
+    let partitioner = Partitioner::new(KEY);
+    let goes_to = |node: &str, host: u32| {
+        let name = web.host(host).name;
+        let labels: Vec<&str> = name.rsplitn(3, '.').take(2).collect();
+        let partition = partitioner.of(&format!("{}.{}", labels[1], labels[0]));
+        partitioner.node_for(partition, names.into_iter()) == Some(node)
+    };
+    let blocked = ["node-0", "node-2"].map(|node| {
+        let hosts = (0..web.hosts()).filter(|host| goes_to(node, *host));
+        hosts.max_by_key(|host| web.host(*host).pages).expect("it gets some")
+    });
+    let asked = |from: u64| {
+        let log = log.lock().expect("no test panics here").clone();
+        let late = move |asked: &Asked| asked.at >= Instant::from_micros(from * 1_000_000);
+        log.into_iter().filter(late).collect::<Vec<_>>()
+    };
+    let all = asked(0);
+    for host in blocked {
+        let pages = all.iter().filter(|asked| asked.host == host).count();
+        let most = web.host(host).pages as usize;
+        assert!((1..most * 3 / 4).contains(&pages), "{pages} of {most}: it would go on");
+    }
+    let orders = blocked.into_iter().zip(1..).map(|(host, number)| {
+        let target = Target::Host(web.host(host).name);
+        let order = Order::new("ann", Command::Block { target });
+        SharedOrder { number, at: String::new(), order }
+    });
+    let list = SharedOrders { format: 1, orders: orders.collect() };
+    cluster.put(Key::Orders, serde_json::to_vec(&list).expect("plain values").into());
+    run(&mut cluster, 14);
+    begin(&mut cluster, 2);
+    run(&mut cluster, 60);
+    let late = asked(14);
+    assert!(late.iter().any(|asked| asked.node == 2), "the third node takes part");
+    let wrong: Vec<_> = late.iter().filter(|asked| blocked.contains(&asked.host)).collect();
+    assert!(wrong.is_empty(), "{wrong:?}");
 }

@@ -35,6 +35,8 @@ pub(super) enum Act {
     Send { bytes: Rc<[u8]>, at: usize, end: usize },
     /// Wait for this long before the next act.
     Think(Duration),
+    /// Note that a request has its whole reply.
+    Note,
     /// Send the bytes repeatedly, without end.
     Repeat { bytes: Rc<[u8]>, at: usize },
     /// Send one byte at a time, with a wait after each.
@@ -55,7 +57,7 @@ impl Act {
 
     /// Whether no request after this act is answered.
     fn is_last(&self) -> bool {
-        !matches!(self, Self::Send { .. } | Self::Think(_))
+        !matches!(self, Self::Send { .. } | Self::Think(_) | Self::Note)
     }
 }
 
@@ -176,7 +178,7 @@ impl Connection {
                     Err(PumpError::Log(error)) => return Err(error),
                 }
             }
-            match self.advance(responder, scratch, now) {
+            match self.advance(responder, scratch, now)? {
                 Some(fate) => return Ok(fate),
                 None if self.lingers.is_some() || self.wants_input() => {}
                 None if self.ended => return Ok(Fate::Gone(End::Client)),
@@ -313,6 +315,9 @@ impl Connection {
             }
             Response::Acts(acts) => acts.into_iter().for_each(|act| self.push(act)),
         }
+        if responder.log.has_requests() && !self.ignores_input {
+            self.push(Act::Note);
+        }
         if closes && !self.ignores_input {
             self.push(Act::Close(if limit { End::Limit } else { End::Asked }));
         }
@@ -342,7 +347,7 @@ impl Connection {
         responder: &mut Responder,
         scratch: &mut [u8],
         now: Instant,
-    ) -> Option<Fate> {
+    ) -> Result<Option<Fate>, Error> {
         loop {
             if let Some(wake) = self.wake {
                 if wake > now {
@@ -350,11 +355,16 @@ impl Connection {
                     // records when it comes.
                     let drips = matches!(self.acts.front(), Some(Act::Drip { .. }));
                     let gone = drips && self.discard(scratch) != Fate::Wait;
-                    return Some(if gone { Fate::Gone(End::Client) } else { Fate::Sleep(wake) });
+                    return Ok(Some(if gone {
+                        Fate::Gone(End::Client)
+                    } else {
+                        Fate::Sleep(wake)
+                    }));
                 }
                 self.wake = None;
             }
-            let written = match self.acts.front_mut()? {
+            let Some(act) = self.acts.front_mut() else { return Ok(None) };
+            let written = match act {
                 Act::Send { .. } => self.send(),
                 Act::Think(time) => {
                     let wake = now + *time;
@@ -362,15 +372,21 @@ impl Connection {
                     self.acts.pop_front();
                     continue;
                 }
+                Act::Note => {
+                    self.acts.pop_front();
+                    let host = &responder.hosts[self.host as usize].name;
+                    responder.log.replied(now, self.number, host)?;
+                    continue;
+                }
                 Act::Repeat { .. } => match self.repeat() {
                     Ok(written) => {
                         responder.totals.bytes += written as u64;
-                        return Some(Fate::Again);
+                        return Ok(Some(Fate::Again));
                     }
                     failed => failed,
                 },
                 Act::Drip { .. } => self.drip(now),
-                Act::Stall => return Some(self.discard(scratch)),
+                Act::Stall => return Ok(Some(self.discard(scratch))),
                 Act::Close(end) => {
                     self.lingers = Some(*end);
                     // Sent bytes arrive even if requests are left unread: the lab sends its end
@@ -378,18 +394,20 @@ impl Connection {
                     // 9.6).
                     let shut = self.transport.shutdown();
                     self.readable = true;
-                    return shut.is_err().then_some(Fate::Gone(End::Client));
+                    return Ok(shut.is_err().then_some(Fate::Gone(End::Client)));
                 }
-                Act::Reset => return Some(Fate::Gone(End::Reset)),
+                Act::Reset => return Ok(Some(Fate::Gone(End::Reset))),
             };
             match written {
                 Ok(written) => {
                     responder.totals.bytes += written as u64;
                     self.active = now;
                 }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Some(Fate::Wait),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    return Ok(Some(Fate::Wait));
+                }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(_) => return Some(Fate::Gone(End::Client)),
+                Err(_) => return Ok(Some(Fate::Gone(End::Client))),
             }
         }
     }

@@ -4,6 +4,8 @@
 //! - `start`: `unix_us` relates the times to the calendar;
 //! - `accept`: `connection` (counted from 1), `host` (the first of its address), `from`;
 //! - `request`, if enabled: `connection`, `host`, `path`; `at` is when the head was complete;
+//! - `reply`, if requests are enabled: `connection`, `host` (of the last request); `at` is when the
+//!   last byte of a whole reply was sent;
 //! - `close`: `connection`, `host` (of the last request), `requests` answered at least in part,
 //!   `why`.
 //!
@@ -118,6 +120,31 @@ impl Log {
             // Clients may send any bytes: only this string needs escapes.
             serde_json::to_writer(&mut *out, &String::from_utf8_lossy(path))?;
             out.write_all(b"}\n")
+        })
+    }
+
+    /// Returns whether each request gets a line, too.
+    pub(super) fn has_requests(&self) -> bool {
+        self.requests
+    }
+
+    /// Notes that a request has its whole reply.
+    pub(super) fn replied(
+        &mut self,
+        now: Instant,
+        connection: u64,
+        host: &str,
+    ) -> Result<(), Error> {
+        if !self.requests {
+            return Ok(());
+        }
+        let at = now.as_micros();
+        self.write(|out| {
+            writeln!(
+                out,
+                "{{\"at\":{at},\"event\":\"reply\",\"connection\":{connection},\
+                 \"host\":\"{host}\"}}"
+            )
         })
     }
 

@@ -15,6 +15,7 @@ pub mod judge;
 use super::queue::{self, Queue};
 use super::{Jump, Observation, Ran, World};
 use crate::engine::Engine;
+use crate::engine::contract::queue::Key;
 use crate::engine::contract::{Job, StopReason};
 use crate::ground::time::{Instant, Now};
 use std::cell::RefCell;
@@ -96,6 +97,11 @@ impl Cluster {
     /// Returns the queue.
     pub fn queue(&self) -> &Queue {
         &self.queue
+    }
+
+    /// Changes an entry of the queue, as an operator does who is no node.
+    pub fn put(&mut self, key: Key, value: Box<[u8]>) {
+        self.queue.put(self.now, key, value);
     }
 
     /// Returns the nodes.

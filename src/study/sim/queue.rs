@@ -16,7 +16,7 @@
 
 use crate::engine::contract::queue::{
     Delivery, Entry, Event, Key, Message, Partition, Publication, PublicationId, Purge, Reading,
-    Request, Revision, Sequence, Write, WriteFailure,
+    Request, Revision, Sequence, Write, WriteFailure, WriteId,
 };
 use crate::ground::random::Random;
 use crate::ground::time::Instant;
@@ -184,6 +184,13 @@ impl Queue {
     /// Returns the messages that a log ever had, in order, for judges.
     pub fn log(&self, partition: Partition) -> &[Delivery] {
         self.logs.get(&partition.number()).map_or(&[], |log| &log.messages)
+    }
+
+    /// Changes an entry at `at`, as an operator does who is no node.
+    pub fn put(&mut self, at: Instant, key: Key, value: Box<[u8]>) {
+        let expected = self.entries.get(&key).map(|(revision, _)| *revision);
+        let write = Write { id: WriteId(0), key, expected, value };
+        self.carry_out(at, Request::Write(write));
     }
 
     /// Begins a connection of a node at `at`: its process has begun.

@@ -425,9 +425,9 @@ fn the_log_records_connections_and_requests() {
     let events: Vec<(&str, Option<&str>)> =
         lines.iter().map(|line| (line["event"].as_str().unwrap(), line["host"].as_str())).collect();
     let (three, one) = (Some("h0003.test"), Some("h0001.test"));
-    let begun = [("start", None), ("accept", three), ("request", three)];
-    assert_eq!(events[..3], begun);
-    assert!(events[3..].contains(&("close", three)) && events[3..].contains(&("accept", one)));
+    let begun = [("start", None), ("accept", three), ("request", three), ("reply", three)];
+    assert_eq!(events[..4], begun);
+    assert!(events[4..].contains(&("close", three)) && events[3..].contains(&("accept", one)));
     assert_eq!(lines[2]["path"], "/a\"b");
     let closed = lines.iter().find(|line| line["event"] == "close").unwrap();
     assert_eq!((closed["requests"].as_u64(), closed["why"].as_str()), (Some(1), Some("client")));
