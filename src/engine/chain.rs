@@ -359,12 +359,21 @@ impl Engine {
 
     /// Returns whether any chain waits for a look-up that can be made now.
     pub(super) fn can_place_hops(&self) -> bool {
-        !self.chains.undecided.is_empty() && self.storage.is_usable()
+        let decides = !self.chains.undecided.is_empty() && self.storage.is_usable();
+        decides || self.hands_over_chains()
     }
 
     /// Looks up whether the next targets of waiting chains are known URLs, within the turn's
-    /// budget, and places the hops of those chains.
+    /// budget, and places the hops of those chains. If this node is leaving its cluster, all chains
+    /// are handed over.
     pub(super) fn work_chains(&mut self) {
+        while self.hands_over_chains()
+            && !self.turn.is_spent(Work::Lookups)
+            && let Some(number) = self.chains.live.keys().next().copied()
+        {
+            self.turn.charge(Work::Lookups, UNDECIDED_UNITS);
+            self.hand_over_hop(number);
+        }
         let mut left = self.chains.undecided.len();
         while left > 0
             && self.can_place_hops()

@@ -197,7 +197,7 @@ impl Engine {
                 self.begin_stop(StopReason::Finished);
             }
             // DNS look-ups in progress are not waited for.
-            Stage::Stopping(_) if !self.is_working() => {
+            Stage::Stopping(_) if !self.is_working() && !self.hands_over_chains() => {
                 self.put_back_filing();
                 self.shutdown.stage = Stage::Closing;
             }
@@ -261,6 +261,16 @@ impl Engine {
     fn is_working(&self) -> bool {
         let has_replies = self.has_replies() || self.is_filing();
         self.wire.conns().busy() > 0 || has_replies || self.visits.has_deferred()
+    }
+
+    /// Returns whether redirect chains have to end before this node can leave its cluster: nobody
+    /// gets a partition while a chain that began there isn't settled.
+    pub(super) fn hands_over_chains(&self) -> bool {
+        matches!(self.shutdown.stage, Stage::Stopping(_))
+            && !self.is_working()
+            && !self.has_left_cluster()
+            && self.chains.len() > 0
+            && self.storage.is_usable()
     }
 
     fn is_syncing_orders(&self) -> bool {

@@ -195,6 +195,8 @@ impl Shared {
         self.running();
         let code = self.ends[node].pop().and_then(|run| run.code);
         assert!(matches!(code, Some(0 | 11)), "{code:?}");
+        let said = self.said(node, "err");
+        assert!(!said.contains("hasn't left"), "{said}");
     }
 
     /// Runs a command that has the crawl's configuration: `before`, its file, some keys, `after`.

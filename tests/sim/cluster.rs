@@ -451,3 +451,45 @@ fn a_command_reaches_all_nodes() {
     let wrong: Vec<_> = late.iter().filter(|asked| blocked.contains(&asked.host)).collect();
     assert!(wrong.is_empty(), "{wrong:?}");
 }
+
+/// A node that is stopped while it follows redirects leaves at once: their next hops go to the logs
+/// of whoever gets the partitions, and nothing is requested twice.
+#[test]
+fn a_node_leaves_amidst_redirects() {
+    let mut plan = plan();
+    plan.web.redirect = 0.15;
+    let web = plan.parts().0;
+    let alone = Log::default();
+    let (mut world, mut engine) = node(&plan, None, 0, &alone);
+    world.run(&mut engine).expect("it ends");
+    let expected = pages(&alone);
+    let mut amidst = 0;
+    for at in (6_000..8_000).step_by(100) {
+        let log = Log::default();
+        let nodes = (0..2).map(|number| node(&plan, Some(settings_of(number)), number, &log));
+        let mut cluster = Cluster::new(nodes.collect(), queue::Settings::default());
+        let until = |ms: u64| Instant::from_micros(ms * 1_000);
+        cluster.run_until(until(at), &mut |_| true).expect("it goes on");
+        let node = &mut cluster.nodes_mut()[0];
+        let (now, engine) = (node.world.now(), node.engine.as_mut().expect("it lives"));
+        engine.stop(now, StopReason::Interrupted);
+        // Before the next hop is requested the server rests.
+        let is_followed = |asked: &&Asked| {
+            let place = web.place(asked.host, &asked.path);
+            let is_redirect = |place: Place| match place.resource {
+                Resource::Page(page) => web.kind(place.host, page) == Kind::Redirect,
+                _ => false,
+            };
+            asked.node == 0 && asked.at + DELAY / 2 > until(at) && place.is_some_and(is_redirect)
+        };
+        amidst += log.lock().expect("no test panics here").iter().filter(is_followed).count();
+        let until_left = &mut |cluster: &mut Cluster| cluster.nodes()[0].engine.is_some();
+        cluster.run_until(until(at + 15_000), until_left).expect("it goes on");
+        let left = &cluster.nodes()[0];
+        assert_eq!(left.ended, Some(StopReason::Interrupted), "stopped after {at} ms");
+        let until_over = &mut |cluster: &mut Cluster| cluster.nodes()[1].engine.is_some();
+        cluster.run_until(until(300_000), until_over).expect("it goes on");
+        assert_eq!(pages(&log), expected, "stopped after {at} ms");
+    }
+    assert!(amidst > 5, "{amidst} times amidst a chain");
+}
