@@ -67,6 +67,9 @@ struct Chain {
     first: Item,
     /// The hashed deduplication keys of the URLs that the chain has requested so far.
     keys: SmallVec<[Fingerprint; 2]>,
+    /// The URLs of the hops that have redirected, in a crawl that several nodes share: they are
+    /// settled with the first URL, since whoever repeats the chain needs them.
+    passed: Vec<Box<str>>,
     /// The requests of the chain so far: for each, a hash of the URL together with the cookies
     /// sent. The same request twice is a loop.
     requests: SmallVec<[Fingerprint; 2]>,
@@ -205,13 +208,19 @@ impl Engine {
             Purpose::Page | Purpose::Robots(..) => None,
         };
         let (number, mut chain) = match known {
-            Some((number, chain)) => (number, Chain { hop, ..chain }),
+            Some((number, mut chain)) => {
+                if self.cluster.is_some() {
+                    chain.passed.push(fetch.url.as_ref().into());
+                }
+                (number, Chain { hop, ..chain })
+            }
             None => {
                 let first = Item { tries: 0, ..fetch.item.clone() };
                 let chain = Chain {
                     server: id,
                     first,
                     keys: SmallVec::new(),
+                    passed: Vec::new(),
                     requests: SmallVec::new(),
                     jar: Jar::default(),
                     hop,
@@ -487,6 +496,7 @@ impl Engine {
     fn end_chain(&mut self, chain: &Chain, outcome: Outcome) {
         if self.cluster.is_some() {
             self.note_settled(&self.beginning_of(chain));
+            chain.passed.iter().for_each(|url| self.note_settled(url));
         }
         if chain.first.found_as != SEED {
             return;
@@ -499,10 +509,15 @@ impl Engine {
         }
     }
 
-    /// Returns the servers of the first URLs of all chains.
+    /// Returns the hosts of the URLs that are settled when their chain ends.
     #[cfg(feature = "cluster")]
-    pub(super) fn chain_servers(&self) -> impl Iterator<Item = ServerId> {
-        self.chains.live.values().map(|chain| chain.server)
+    pub(super) fn chain_hosts(&self) -> impl Iterator<Item = &str> {
+        self.chains.live.values().flat_map(|chain| {
+            let passed = chain.passed.iter();
+            let passed = passed.filter_map(|url| UrlRef::from_canonical(url.as_bytes()));
+            let first = self.backlog.origin(chain.server).host();
+            std::iter::once(first).chain(passed.map(UrlRef::host))
+        })
     }
 
     /// Returns the first URLs of the chains, with their servers. A checkpoint saves them as

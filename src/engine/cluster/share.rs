@@ -277,8 +277,7 @@ impl Engine {
         });
         let pages = self.pages.urls().map(of_url);
         let filed = self.archive.filing().urls().map(of_url);
-        let chains = self.chain_servers();
-        let chains = chains.map(|id| cluster.partition_of(self.backlog.origin(id).host()));
+        let chains = self.chain_hosts().map(|host| cluster.partition_of(host));
         asked.chain(pages).chain(filed).chain(chains).collect()
     }
 
