@@ -25,10 +25,12 @@ fn number(text: &str, name: &str) -> u64 {
     value[name].as_u64().unwrap_or_else(|| panic!("{name}: {text}"))
 }
 
+/// Returns the largest resident set of a process so far, 0 if it has ended.
 fn peak_bytes(process: u32) -> u64 {
-    let text = fs::read_to_string(format!("/proc/{process}/status")).expect("it runs");
-    let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("it has a peak");
-    line.split_whitespace().next().and_then(|kib| kib.parse::<u64>().ok()).expect("a number") << 10
+    let text = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or_default();
+    let kib = line.split_whitespace().next().and_then(|kib| kib.parse::<u64>().ok());
+    kib.unwrap_or(0) << 10
 }
 
 /// Law: however much goes to other nodes, the loop's lag stays below 5 ms in 99% of cases, and
@@ -48,6 +50,8 @@ fn a_thousand_links_a_page() {
     // Lab, server and the second node share the other core.
     pin(id(), 1);
     let mut shared = Shared::new(&web, 2);
+    // The defaults: a server that syncs each message can't do more of them.
+    shared.more.extend(["cluster.lease=30s", "cluster.batch_wait=5s"].map(str::to_owned));
     (0..2).for_each(|node| shared.start(node));
     let processes: Vec<u32> = shared.nodes.iter().flatten().map(std::process::Child::id).collect();
     pin(processes[0], 0);
@@ -57,7 +61,7 @@ fn a_thousand_links_a_page() {
     while begun.elapsed() + Duration::from_secs(2) < time {
         sleep(Duration::from_secs(1));
         for (peak, process) in peaks.iter_mut().zip(&processes) {
-            *peak = peak_bytes(*process);
+            *peak = peak_bytes(*process).max(*peak);
         }
     }
     let (after, took) = (shared.server.monitor("/varz"), begun.elapsed().as_secs_f64());
@@ -87,7 +91,7 @@ fn a_thousand_links_a_page() {
             peak >> 20,
             looping["cpu"],
         );
-        println!("  cut: {}", counts["cut"]);
+        println!("  cut: {}\n{}", counts["cut"], shared.said(node, "err"));
         lags.push(lag);
     }
     assert!(lags[0] < 5_000, "lag of the node with a core of its own: {} us", lags[0]);
