@@ -67,8 +67,10 @@ const BASE: Names = &[
     "ground::quality",
 ];
 const GROUND: Names = &["ground", "url"];
-const STATIONS: Names =
-    &["seeds", "seen", "rating", "frontier", "dns", "http", "robots", "links", "store", "cluster"];
+const STATIONS: Names = &[
+    "seeds", "seen", "rating", "recrawl", "frontier", "dns", "http", "robots", "links", "store",
+    "cluster",
+];
 /// The commands of the study.
 const STUDIES: Names = &[
     "study",

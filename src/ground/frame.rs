@@ -53,6 +53,8 @@ pub enum Role {
     GivenUp = 8,
     /// Messages that wait to be published to the other nodes of the crawl.
     Outbox = 9,
+    /// Known pages, by the time at which they are due.
+    Known = 10,
 }
 
 impl Role {
@@ -67,6 +69,7 @@ impl Role {
             Self::Rules => "a segment of robots.txt rules",
             Self::GivenUp => "a segment of URLs given up",
             Self::Outbox => "a segment of messages to other nodes",
+            Self::Known => "a segment of known pages",
         }
     }
 }

@@ -1,4 +1,5 @@
-//! Plain values and files that every part may use: time, disk, encoding, segments, counters.
+//! Plain values and files that every part may use: time, disk, encoding, segments, counters,
+//! exponentials.
 //!
 //! Nothing here knows what a crawl is. A module of `ground` uses only other modules of `ground`.
 
@@ -8,6 +9,7 @@ pub mod frame;
 pub mod map;
 pub mod quality;
 pub mod random;
+pub mod real;
 pub mod segments;
 pub mod stats;
 pub(crate) mod table;

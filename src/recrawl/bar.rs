@@ -1,0 +1,75 @@
+//! Which visits to known pages are made: those that are worth at least as much as the *bar*, which
+//! follows the share of requests that coming back may have.
+//!
+//! Each request for something new, and each moment in which nothing else is to be done, grants
+//! visits to known pages. A page is filed for the time at which its visit will be worth most of the
+//! bar, and comes up then. If it is worth the bar as it is now, and a visit is granted, it is
+//! visited; else it is filed again. If more pages come up than visits are granted, the bar rises;
+//! if visits are granted and no page has come up, the next in line is visited early, and the bar
+//! falls.
+//!
+//! Laws: no more visits are made than were granted. While pages are known, granted visits are made.
+//! Cost: no call looks at more than one page.
+
+/// The share of the bar at which a page is filed: it comes up early, so that it isn't late when the
+/// bar has fallen.
+const FILED_AT: f64 = 0.7;
+/// How much the bar follows, as a power of e, if all granted visits of as many as a tenth of the
+/// known pages say the same.
+const GAIN: f64 = 10.0;
+/// The least number of known pages for [`GAIN`]: a crawl that begins finds its bar slowly.
+const PAGES_MIN: f64 = 100.0;
+/// The most visits that wait to be made: more are not saved up.
+const SAVED_MAX: f64 = 16.0;
+
+/// The bar, and the visits that were granted and not made.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Bar {
+    worth: f64,
+    granted: f64,
+}
+
+impl Bar {
+    /// Creates the bar of a crawl that begins. It finds its place by itself.
+    pub fn new(worth: f64) -> Self {
+        Self { worth, granted: 0.0 }
+    }
+
+    /// Returns what a visit has to be worth.
+    pub fn worth(&self) -> f64 {
+        self.worth
+    }
+
+    /// Returns what a visit will be worth when its page comes up.
+    pub fn filed_at(&self) -> f64 {
+        FILED_AT * self.worth
+    }
+
+    /// Grants a number of visits, not necessarily a whole one. `is_late` says that a page has come
+    /// up that no granted visit was left for; `known` is the number of known pages.
+    pub fn grant(&mut self, visits: f64, is_late: bool, known: usize) {
+        if is_late {
+            self.follow(visits, known);
+        }
+        self.granted = (self.granted + visits).min(SAVED_MAX.max(visits));
+    }
+
+    /// Returns whether a visit is granted.
+    pub fn may_visit(&self) -> bool {
+        self.granted >= 1.0
+    }
+
+    /// Notes that a granted visit is made. `is_early` says that its page hadn't come up.
+    pub fn visit(&mut self, is_early: bool, known: usize) {
+        self.granted -= 1.0;
+        if is_early {
+            self.follow(-1.0, known);
+        }
+    }
+
+    fn follow(&mut self, visits: f64, known: usize) {
+        let known = (known as f64).max(PAGES_MIN);
+        self.worth *= crate::ground::real::exp((GAIN * visits / known).clamp(-1.0, 1.0));
+        self.worth = self.worth.clamp(1e-12, 1e18);
+    }
+}

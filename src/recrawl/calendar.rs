@@ -1,0 +1,530 @@
+//! Pages on disk, in the order in which they are due: a wheel of slots.
+//!
+//! A page is filed under a time and comes up when that has come. Of a page the calendar knows the
+//! time and bytes that it doesn't read. Times are counted in *units* of 16 seconds. A time has six
+//! digits of five bits; a page waits in the *slot* of the first digit in which its time differs from
+//! that of the hand. When the hand comes to a slot of the last digit, its pages come up, in no
+//! order; when it comes to another slot, its pages are distributed among the slots of later digits.
+//! So a page is copied five times at most.
+//!
+//! The records of a slot are collected in memory up to some kilobytes, then appended as one frame
+//! to a log that all slots share (`ground::segments`).
+//!
+//! ```text
+//! file    state/known/segment-N: frames of records
+//! record  due in seconds u32 | length varint | bytes
+//! mark    hand u32, pages varint | for each slot in use: number + 1 u16, pages varint,
+//!         frames varint, of each segment u32, offset u32, length u32; records | 0 u16
+//! ```
+//!
+//! Laws: a page that was filed comes up once, and not before its time, to a unit, unless it is
+//! asked for early. If pages of two units are due, that of the earlier unit comes up first.
+//! Memory: a frame for each slot in use, some 200 at most, and 12 bytes for each frame on disk.
+//! Cost: some 100 ns for each copy of a page, and its part of a read and a write.
+
+use crate::ground::codec::{Put, Short, Take};
+use crate::ground::disk::{self, Disk};
+use crate::ground::frame::{self, Damage, Flaw, Mark, Role};
+use crate::ground::segments::{Limits, Location, Segments};
+
+/// The folder of the segments, relative to the job directory.
+pub const FOLDER: &str = "state/known";
+/// Where the mark comes from, for messages.
+const MARK: &str = "state/checkpoint";
+/// The kind of a frame of records.
+const RECORDS: u8 = 1;
+/// The binary logarithm of a unit in seconds.
+const UNIT: u32 = 4;
+/// The bits of a digit of a time, and the number of digits.
+const DIGIT: u32 = 5;
+const DIGITS: u32 = 6;
+const SLOTS: usize = 1 << DIGIT;
+/// The length at which the records of a slot become a frame, in bytes.
+const FRAME_BYTES: usize = if cfg!(test) { 200 } else { 16 << 10 };
+const LIMITS: Limits = if cfg!(test) {
+    Limits { segment_bytes: 3_000, write_bytes: 300 }
+} else {
+    Limits { segment_bytes: 32 << 20, write_bytes: 256 << 10 }
+};
+/// The fixed cost of moving a page, in units of work, in addition to its bytes.
+const PAGE_UNITS: usize = 64;
+
+/// Pages in the order in which they are due.
+#[derive(Debug)]
+pub struct Calendar {
+    /// By digit, the last one first, and value of the digit.
+    slots: Vec<Slot>,
+    /// The log; `None` if everything stays in memory.
+    log: Option<Segments>,
+    /// The unit of the pages that come up now.
+    hand: u32,
+    /// The pages that come up now.
+    heads: Vec<u8>,
+    /// How much of them has come up.
+    taken: usize,
+    /// The slot whose pages are being distributed.
+    distributes: Option<usize>,
+    pages: u64,
+}
+
+/// The pages of a slot.
+#[derive(Clone, Debug, Default)]
+struct Slot {
+    pages: u64,
+    frames: Vec<Location>,
+    /// Records that are in no frame yet.
+    records: Vec<u8>,
+}
+
+impl Calendar {
+    /// Creates a calendar whose hand is at `now`, in seconds since 1970. Its files carry the
+    /// identifier of the crawl; if there is none, all pages stay in memory.
+    pub fn new(now: u32, crawl: Option<u64>) -> Self {
+        Self {
+            slots: vec![Slot::default(); DIGITS as usize * SLOTS],
+            log: crawl.map(|crawl| Segments::new(FOLDER, Role::Known, crawl, LIMITS)),
+            hand: now >> UNIT,
+            heads: Vec::new(),
+            taken: 0,
+            distributes: None,
+            pages: 0,
+        }
+    }
+
+    /// Returns the number of pages.
+    pub fn pages(&self) -> u64 {
+        self.pages
+    }
+
+    /// Files a page, to come up at `due`, in seconds since 1970, or now if that has passed.
+    pub fn file(&mut self, due: u32, page: &[u8]) {
+        self.pages += 1;
+        self.put(due, page);
+    }
+
+    fn put(&mut self, due: u32, page: &[u8]) {
+        let number = slot_of(due >> UNIT, self.hand);
+        let slot = &mut self.slots[number];
+        slot.pages += 1;
+        slot.records.put_u32(due);
+        slot.records.put_bytes(page);
+        if slot.records.len() >= FRAME_BYTES
+            && let Some(log) = &mut self.log
+        {
+            let records = std::mem::take(&mut slot.records);
+            slot.frames.push(log.append(RECORDS, |out| out.extend_from_slice(&records)));
+        }
+    }
+
+    /// Returns the unit to which the hand goes next, in seconds since 1970; `None` if no page is
+    /// left. It is now if a page comes up.
+    pub fn next_due(&self) -> Option<u32> {
+        if self.taken < self.heads.len() || self.distributes.is_some() {
+            return Some(self.hand << UNIT);
+        }
+        self.next_slot().map(|(_, unit)| unit << UNIT)
+    }
+
+    /// Returns the next slot in use, and the unit at which it begins.
+    fn next_slot(&self) -> Option<(usize, u32)> {
+        (0..DIGITS).find_map(|digit| {
+            let shift = DIGIT * digit;
+            let own = (self.hand >> shift) as usize % SLOTS;
+            let from = if digit == 0 { own } else { own + 1 };
+            let value = (from..SLOTS).find(|value| self.slots[place(digit, *value)].pages > 0)?;
+            let above = self.hand >> shift >> DIGIT << DIGIT;
+            Some((place(digit, value), (above | value as u32) << shift))
+        })
+    }
+
+    /// Reads and distributes pages until one has come up at `until`, in seconds since 1970, or
+    /// none is due until then, with about as much work as `units_max` allows. Returns the work that
+    /// was done.
+    ///
+    /// # Errors
+    /// The disk reports an error, or a frame is damaged.
+    pub fn advance(
+        &mut self,
+        until: u32,
+        units_max: usize,
+        disk: &mut dyn Disk,
+    ) -> Result<usize, frame::Error> {
+        let mut units = 0;
+        while units < units_max && self.taken == self.heads.len() {
+            (self.taken, self.heads) = (0, Vec::new());
+            if let Some(number) = self.distributes {
+                units += self.distribute(number, disk)?;
+                continue;
+            }
+            match self.next_slot() {
+                Some((number, unit)) if unit <= until >> UNIT => {
+                    self.hand = unit;
+                    if number < SLOTS {
+                        let (records, pages) = self.part_of(number, disk)?;
+                        units += records.len() + PAGE_UNITS;
+                        let slot = &mut self.slots[number];
+                        slot.pages -= pages;
+                        self.heads = records;
+                    } else {
+                        self.distributes = Some(number);
+                    }
+                }
+                _ => break,
+            }
+        }
+        Ok(units)
+    }
+
+    /// Distributes a part of a slot's pages.
+    fn distribute(&mut self, number: usize, disk: &mut dyn Disk) -> Result<usize, frame::Error> {
+        let (records, pages) = self.part_of(number, disk)?;
+        let mut take = Take::new(&records);
+        while let Ok((due, page)) = record(&mut take) {
+            self.put(due, page);
+        }
+        self.slots[number].pages -= pages;
+        if self.slots[number].pages == 0 {
+            self.distributes = None;
+        }
+        Ok(records.len() + pages as usize * PAGE_UNITS)
+    }
+
+    /// Takes a frame of a slot, or else the records that are in no frame. Returns the records and
+    /// their number.
+    fn part_of(
+        &mut self,
+        number: usize,
+        disk: &mut dyn Disk,
+    ) -> Result<(Vec<u8>, u64), frame::Error> {
+        let slot = &mut self.slots[number];
+        let (Some(place), Some(log)) = (slot.frames.last().copied(), &mut self.log) else {
+            let records = std::mem::take(&mut slot.records);
+            let pages = count(&records).expect("they were written by put");
+            if pages == 0 || pages > slot.pages {
+                // A checkpoint said otherwise.
+                return Err(
+                    Damage { name: MARK.to_owned(), offset: 0, flaw: Flaw::Senseless }.into()
+                );
+            }
+            return Ok((records, pages));
+        };
+        let (name, offset) = (log.name_of(place.segment), place.offset.into());
+        let damage = |flaw| Damage { name: name.clone(), offset, flaw };
+        let records = log.read(place, RECORDS, disk)?;
+        let pages = count(&records).map_err(|_| damage(Flaw::Senseless))?;
+        if pages > slot.pages {
+            return Err(damage(Flaw::Senseless).into());
+        }
+        slot.frames.pop();
+        log.release(place);
+        Ok((records, pages))
+    }
+
+    /// Takes a page that has come up, and appends its bytes to `out`. Returns its time; `None` if
+    /// [`Self::advance`] must be called first.
+    pub fn take(&mut self, out: &mut Vec<u8>) -> Option<u32> {
+        let mut take = Take::new(self.heads.get(self.taken..)?);
+        let before = take.rest().len();
+        let (due, page) = record(&mut take).ok()?;
+        out.extend_from_slice(page);
+        self.taken += before - take.rest().len();
+        self.pages -= 1;
+        Some(due)
+    }
+}
+
+/// Returns the slot of a unit when the hand is at another; that of the hand's own unit if it has
+/// passed.
+fn slot_of(unit: u32, hand: u32) -> usize {
+    let unit = unit.max(hand);
+    let digit = (u32::BITS - (unit ^ hand).leading_zeros()).saturating_sub(1) / DIGIT;
+    place(digit, (unit >> (DIGIT * digit)) as usize % SLOTS)
+}
+
+fn place(digit: u32, value: usize) -> usize {
+    digit as usize * SLOTS + value
+}
+
+fn record<'a>(take: &mut Take<'a>) -> Result<(u32, &'a [u8]), Short> {
+    Ok((take.u32()?, take.bytes()?))
+}
+
+/// Returns the number of records.
+fn count(records: &[u8]) -> Result<u64, Short> {
+    let (mut take, mut pages) = (Take::new(records), 0);
+    while !take.is_empty() {
+        record(&mut take)?;
+        pages += 1;
+    }
+    Ok(pages)
+}
+
+impl Calendar {
+    /// Writes buffered frames to the disk: all of them, or only what is enough for an append.
+    ///
+    /// # Errors
+    /// The disk reports an error. Nothing is lost, and the call may be repeated.
+    pub fn write(&mut self, all: bool, disk: &mut dyn Disk) -> Result<(), disk::Error> {
+        self.log.as_mut().map_or(Ok(()), |log| log.write(all, disk))
+    }
+
+    /// Returns what a checkpoint must keep. `extra` is pages that were taken and whose visit isn't
+    /// over: they will come up again, now.
+    ///
+    /// # Errors
+    /// The disk reports an error.
+    pub fn mark<'a>(
+        &mut self,
+        extra: impl Iterator<Item = &'a [u8]>,
+        disk: &mut dyn Disk,
+    ) -> Result<Mark, disk::Error> {
+        let mut state = Vec::new();
+        state.put_u32(self.hand);
+        // What has come up and what was taken comes up again in the unit of the hand.
+        let mut now = self.heads[self.taken..].to_vec();
+        let mut pages = count(&now).expect("they were checked");
+        for page in extra {
+            now.put_u32(self.hand << UNIT);
+            now.put_bytes(page);
+            pages += 1;
+        }
+        let own = slot_of(self.hand, self.hand);
+        for (number, slot) in self.slots.iter().enumerate() {
+            let more = if number == own { pages } else { 0 };
+            if slot.pages + more == 0 {
+                continue;
+            }
+            state.put_u16(number as u16 + 1);
+            state.put_varint(slot.pages + more);
+            state.put_varint(slot.frames.len() as u64);
+            for Location { segment, offset, bytes } in &slot.frames {
+                [segment, offset, bytes].into_iter().for_each(|value| state.put_u32(*value));
+            }
+            if number == own {
+                state.put_varint((slot.records.len() + now.len()) as u64);
+                state.extend_from_slice(&slot.records);
+                state.extend_from_slice(&now);
+            } else {
+                state.put_bytes(&slot.records);
+            }
+        }
+        state.put_u16(0);
+        state.put_u16(self.distributes.map_or(0, |number| number as u16 + 1));
+        let files = self.log.as_mut().map_or(Ok(Vec::new()), |log| log.mark(disk))?;
+        Ok(Mark { state, files })
+    }
+
+    /// Called when the checkpoint with the last [`Self::mark`] is durable. Returns the names of
+    /// files that are no longer needed.
+    pub fn on_durable(&mut self) -> Vec<String> {
+        self.log.as_mut().map_or(Vec::new(), |log| log.on_durable(None))
+    }
+
+    /// Restores the segments. `files` are those that the checkpoint of an earlier run names, with
+    /// their valid lengths.
+    ///
+    /// # Errors
+    /// Those of [`Segments::restore_files`].
+    pub fn restore_files(
+        &mut self,
+        files: &[(String, u64)],
+        disk: &mut dyn Disk,
+    ) -> Result<(), frame::Error> {
+        self.log.as_mut().map_or(Ok(()), |log| log.restore_files(files, disk).map(drop))
+    }
+
+    /// Restores a new calendar from the state that [`Self::mark`] returned.
+    ///
+    /// # Errors
+    /// The bytes make no sense.
+    pub fn restore_mark(&mut self, state: &[u8]) -> Result<(), Flaw> {
+        let mut take = Take::new(state);
+        self.hand = take.u32()?;
+        loop {
+            let Some(number) = usize::from(take.u16()?).checked_sub(1) else { break };
+            let pages = take.varint()?;
+            let frames: usize = take.number()?;
+            let slot = self.slots.get_mut(number).ok_or(Flaw::Senseless)?;
+            for _ in 0..frames {
+                let (segment, offset, bytes) = (take.u32()?, take.u32()?, take.u32()?);
+                let place = Location { segment, offset, bytes };
+                let log = self.log.as_mut().ok_or(Flaw::Senseless)?;
+                if !log.retain(place) {
+                    return Err(Flaw::Senseless);
+                }
+                slot.frames.push(place);
+            }
+            slot.records = take.bytes()?.to_vec();
+            (slot.pages, self.pages) = (pages, self.pages + pages);
+            if count(&slot.records)? > pages {
+                return Err(Flaw::Senseless);
+            }
+        }
+        if let Some(number) = usize::from(take.u16()?).checked_sub(1) {
+            let slot = self.slots.get(number).ok_or(Flaw::Senseless)?;
+            self.distributes = (slot.pages > 0).then_some(number);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ground::disk::memory::Memory;
+    use crate::ground::random::Random;
+    use std::collections::{BTreeMap, BTreeSet};
+
+    const CRAWL: u64 = 5;
+
+    /// The calendar, and a naive model of it.
+    struct Pair {
+        random: Random,
+        calendar: Calendar,
+        disk: Memory,
+        now: u32,
+        filed: u64,
+        /// The times of all pages by their bytes.
+        pages: BTreeMap<Vec<u8>, u32>,
+        early: u32,
+    }
+
+    impl Pair {
+        fn new(seed: u64, now: u32) -> Self {
+            Self {
+                random: Random(seed),
+                calendar: Calendar::new(now, Some(CRAWL)),
+                disk: Memory::default(),
+                now,
+                filed: 0,
+                pages: BTreeMap::new(),
+                early: 0,
+            }
+        }
+
+        fn file(&mut self) {
+            let most = 1_u64 << self.random.below(27_u64);
+            let due = self.now.saturating_add(self.random.below(most) as u32);
+            self.filed += 1;
+            let mut page = self.filed.to_string().into_bytes();
+            page.resize(page.len() + self.random.below(30_usize), b'x');
+            self.calendar.file(due, &page);
+            self.pages.insert(page, due);
+        }
+
+        /// Takes pages that are due until `until`, and at most as many.
+        fn take(&mut self, until: u32, most: usize) {
+            let mut page = Vec::new();
+            for _ in 0..most {
+                loop {
+                    let units =
+                        self.calendar.advance(until, 100, &mut self.disk).expect("it works");
+                    if units == 0 {
+                        break;
+                    }
+                }
+                page.clear();
+                let Some(due) = self.calendar.take(&mut page) else {
+                    let left = self.pages.values().filter(|due| **due >> UNIT <= until >> UNIT);
+                    assert_eq!(left.count(), 0, "until {until}");
+                    return;
+                };
+                assert_eq!(self.pages.remove(&page), Some(due), "a page comes up once");
+                assert!(due >> UNIT <= until >> UNIT);
+                let first = self.pages.values().min().copied().unwrap_or(u32::MAX);
+                assert!(due >> UNIT <= first >> UNIT, "{due} before {first}");
+            }
+        }
+
+        fn step(&mut self) {
+            match self.random.below(10) {
+                0..=5 => (0..self.random.below(20)).for_each(|_| self.file()),
+                6 => {
+                    let most = 1_u64 << self.random.below(20_u64);
+                    self.now += self.random.below(most) as u32;
+                }
+                7..=8 => {
+                    let most = self.random.below(40_usize);
+                    self.take(self.now, most);
+                }
+                _ => self.crash(),
+            }
+        }
+
+        /// Writes a checkpoint and goes on from it, now or after more has happened.
+        fn crash(&mut self) {
+            let mut visited: Vec<Vec<u8>> = Vec::new();
+            let mut page = Vec::new();
+            while visited.len() < 3 && self.calendar.take(&mut page).is_some() {
+                visited.push(std::mem::take(&mut page));
+            }
+            let mark = self.calendar.mark(visited.iter().map(Vec::as_slice), &mut self.disk);
+            let mark = mark.expect("it works");
+            let hand = self.calendar.hand << UNIT;
+            let (pages, now) = (self.pages.clone(), self.now);
+            (0..self.random.below(10)).for_each(|_| self.file());
+            let most = self.random.below(10_usize);
+            if visited.is_empty() {
+                self.take(self.now, most);
+            }
+            (self.pages, self.now) = (pages, now);
+            for page in visited {
+                self.pages.insert(page, hand);
+            }
+            self.calendar = Calendar::new(0, Some(CRAWL));
+            self.calendar.restore_files(&mark.files, &mut self.disk).expect("it works");
+            self.calendar.restore_mark(&mark.state).expect("it is right");
+            if let Some(log) = &mut self.calendar.log {
+                // A new run's files have other numbers.
+                let last = log.numbers().last().unwrap_or(0).max(self.early);
+                self.early = last + 100;
+                log.skip_to(self.early);
+            }
+            assert_eq!(self.calendar.pages(), self.pages.len() as u64);
+        }
+    }
+
+    /// Law: each page comes up once, in the order of units, whatever is filed, and across crashes.
+    #[test]
+    fn pages_come_up_when_they_are_due() {
+        let mut frames = BTreeSet::new();
+        for seed in 0..60 {
+            let mut pair = Pair::new(seed, 1_700_000_000 + seed as u32 * 7_777_777);
+            for _ in 0..150 {
+                pair.step();
+                frames.extend(pair.calendar.slots.iter().map(|slot| slot.frames.len().min(2)));
+            }
+            pair.take(u32::MAX, usize::MAX);
+            assert!(pair.pages.is_empty() && pair.calendar.pages() == 0);
+            assert_eq!(pair.calendar.next_due(), None);
+        }
+        assert_eq!(frames.len(), 3, "slots with none, one and more frames");
+    }
+
+    /// Law: no bytes of a mark panic.
+    #[test]
+    fn a_damaged_mark_is_refused_or_read() {
+        let mut pair = Pair::new(1, 1_000_000);
+        (0..200).for_each(|_| pair.file());
+        let mark = pair.calendar.mark(std::iter::empty(), &mut pair.disk).expect("it works");
+        let mut random = Random(3);
+        for _ in 0..3_000 {
+            let mut damaged = mark.clone();
+            let at = random.below(damaged.state.len());
+            damaged.state[at] = random.word() as u8;
+            let mut calendar = Calendar::new(0, Some(CRAWL));
+            calendar.restore_files(&damaged.files, &mut pair.disk).expect("the files are there");
+            if calendar.restore_mark(&damaged.state).is_ok() {
+                let mut page = Vec::new();
+                for _ in 0..300 {
+                    if calendar.advance(u32::MAX, 1 << 20, &mut pair.disk).is_err() {
+                        break;
+                    }
+                    if calendar.take(&mut page).is_none() {
+                        break;
+                    }
+                }
+            }
+        }
+    }
+}
