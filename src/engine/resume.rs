@@ -171,6 +171,7 @@ impl Engine {
         cluster.map_or(Ok(()), |cluster| cluster.restore_files(&found.files, disk))?;
         self.admission.rescope().restore(&found.scope);
         let mut sites: Vec<(usize, Vec<u8>)> = Vec::new();
+        let mut parts = (0, Vec::new());
         let mut offset = reader.offset();
         while let Some(frame) = reader.next(disk)? {
             let taken = match frame.kind {
@@ -185,11 +186,12 @@ impl Engine {
                     self.backlog.restore(restored);
                     Ok(())
                 }
-                _ => self.take_frame(&frame, &mut sites),
+                _ => self.take_frame(&frame, &mut sites, &mut parts),
             };
             taken.map_err(|flaw| reader.damage(offset, flaw))?;
             offset = reader.offset();
         }
+        self.take_parts(&mut parts).map_err(|flaw| reader.damage(offset, flaw))?;
         if let Some(cluster) = &mut self.cluster {
             // What was settled before that checkpoint may be published.
             cluster.checkpoint_is_durable(now.at);
@@ -199,11 +201,30 @@ impl Engine {
         ended.map_err(|flaw| reader.damage(offset, flaw).into())
     }
 
+    /// Restores what is in several frames of one kind, when all of them are read.
+    fn take_parts(&mut self, parts: &mut (u8, Vec<u8>)) -> Result<(), Flaw> {
+        let (kind, state) = std::mem::take(parts);
+        if kind == 0 {
+            return Ok(());
+        }
+        // A node's crawl resumes as a node.
+        let own = self.cluster.as_deref_mut().zip(self.admission.masks_mut());
+        let (cluster, masks) = own.ok_or(Flaw::Senseless)?;
+        match kind {
+            checkpoint::OUTBOX => cluster.restore_outbox(&state),
+            _ => cluster.decode(&state, masks),
+        }
+    }
+
     fn take_frame(
         &mut self,
         frame: &Frame<'_>,
         sites: &mut Vec<(usize, Vec<u8>)>,
+        parts: &mut (u8, Vec<u8>),
     ) -> Result<(), Flaw> {
+        if frame.kind != parts.0 {
+            self.take_parts(parts)?;
+        }
         let mut take = Take::new(frame.payload);
         match frame.kind {
             checkpoint::COUNTS => {
@@ -233,13 +254,8 @@ impl Engine {
             checkpoint::PAGES => self.admission.quotas_mut().decode(frame.payload)?,
             checkpoint::JOINED => self.admission.seed_redirects().decode(frame.payload)?,
             checkpoint::CLUSTER | checkpoint::OUTBOX => {
-                // A node's crawl resumes as a node.
-                let own = self.cluster.as_deref_mut().zip(self.admission.masks_mut());
-                let (cluster, masks) = own.ok_or(Flaw::Senseless)?;
-                match frame.kind {
-                    checkpoint::OUTBOX => cluster.restore_outbox(frame.payload)?,
-                    _ => cluster.decode(frame.payload, masks)?,
-                }
+                parts.0 = frame.kind;
+                parts.1.extend_from_slice(frame.payload);
             }
             checkpoint::SITE => sites.push((take.number()?, take.rest().to_vec())),
             _ => self.backlog.restore_frame(frame, self.turn.now())?,

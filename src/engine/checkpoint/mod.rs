@@ -73,6 +73,9 @@ pub(super) const SCORING: u8 = 12;
 pub(super) const CLUSTER: u8 = 13;
 pub(super) const OUTBOX: u8 = 14;
 
+/// The number of bytes of what a node keeps that go into one frame: links that wait to be sent may
+/// take more than a frame has room for.
+const PART_BYTES: usize = 4 << 10;
 /// The number of bytes of a snapshot after which a turn stops encoding more of it.
 const SLICE_BYTES: usize = 256 << 10;
 /// The number of encoded bytes from which they are appended to the snapshot file.
@@ -301,10 +304,12 @@ impl Engine {
         frame::push(COUNTS, &counts, out);
         frame::push(SEEN, &seen.state, out);
         frame::push(FRONTIER, &frontier.state, out);
-        let marks = [(GIVEN_UP, &given_up), (SHELF, &shelf), (OUTBOX, &outbox)];
-        for (kind, mark) in marks.into_iter().filter(|(_, mark)| !mark.state.is_empty()) {
-            frame::push(kind, &mark.state, out);
+        for (kind, mark) in [(GIVEN_UP, &given_up), (SHELF, &shelf)] {
+            if !mark.state.is_empty() {
+                frame::push(kind, &mark.state, out);
+            }
         }
+        push_in_parts(OUTBOX, &outbox.state, out);
         self.push_parts(out);
         push_held(&held, out);
         self.set_stage(Stage::Writing(Box::new(Writing {
@@ -332,7 +337,9 @@ impl Engine {
     /// Encodes what parts of the engine know that are small enough to be saved at once.
     fn push_parts(&mut self, out: &mut Vec<u8>) {
         if let Some(cluster) = &self.cluster {
-            frame::push_with(CLUSTER, out, |out| cluster.encode(out));
+            let mut state = Vec::new();
+            cluster.encode(&mut state);
+            push_in_parts(CLUSTER, &state, out);
         }
         self.admission.rating().encode(&mut |piece| frame::push(RATING, piece, out));
         self.admission.quotas().encode(&mut |piece| frame::push(PAGES, piece, out));
@@ -502,6 +509,11 @@ impl Engine {
             self.turn.act(Action::Work(Job::State(job)));
         }
     }
+}
+
+/// Appends a state of any length to `out`, in as many frames as it takes.
+fn push_in_parts(kind: u8, state: &[u8], out: &mut Vec<u8>) {
+    state.chunks(PART_BYTES).for_each(|part| frame::push(kind, part, out));
 }
 
 /// Appends the links that redirect chains hold to `out`, each as a frame.
