@@ -9,8 +9,9 @@ use super::failure;
 use super::names::Names;
 use super::trouble::fix_of;
 use crate::engine::contract::queue::{Message, Publication};
-use async_nats::{Client, HeaderMap};
+use async_nats::{Client, HeaderMap, Request};
 use serde::Deserialize;
+use std::time::Duration;
 
 /// What a stream answers.
 #[derive(Debug, Deserialize)]
@@ -28,6 +29,9 @@ struct Refusal {
     description: String,
 }
 
+/// How long an answer is waited for: a server that syncs each message may take seconds for some
+/// hundred, and would get behind by more if they were repeated before it is done.
+const ANSWER_MAX: Duration = Duration::from_secs(50);
 /// The number of the error that a batch has a message whose id was seen before.
 const IS_DUPLICATE: u64 = 10_201;
 
@@ -63,7 +67,8 @@ pub(super) async fn publish(
             fields.insert("Nats-Batch-Commit", "1");
         }
         fields.insert("Nats-Msg-Id", format!("{:x}-{:x}", id.process, id.number));
-        let answer = client.request_with_headers(subject, fields, payload).await;
+        let request = Request::new().headers(fields).payload(payload).timeout(Some(ANSWER_MAX));
+        let answer = client.send_request(subject, request).await;
         return read(&answer.map_err(|error| lost(&error))?.payload);
     }
     Ok(())
