@@ -32,8 +32,9 @@ pub struct Known {
     pub rate: Rate,
     /// When it was visited last.
     pub visited: u32,
-    /// How many visits found it changed and how many the same; the first isn't among them.
+    /// How many visits have found another payload; the first isn't among them.
     pub changed: u16,
+    /// How many visits have found the same payload.
     pub same: u16,
     /// The SHA-1 of its payload.
     pub digest: [u8; 20],
