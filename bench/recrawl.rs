@@ -10,6 +10,8 @@
 //! the same estimates, computed anew each day: random visits at the best rates, and visits at equal
 //! distances at these rates; and the greedy policy that knows the true rates.
 
+#![expect(clippy::disallowed_methods, reason = "it measures this process on a real disk")]
+
 #[path = "recrawl_known.rs"]
 mod known;
 

@@ -1,5 +1,5 @@
-//! What it costs to know many pages: a calendar of them on disk, visits that take a page and file it
-//! again, and a restart.
+//! What it costs to know many pages: a calendar of them on disk, visits that take a page and file
+//! it again, and a restart.
 
 use smallvec::SmallVec;
 use std::fs;
@@ -50,7 +50,7 @@ fn due(known: &Known) -> u32 {
 /// Knows so many pages, makes so many visits, and prints what that costs.
 pub(super) fn run(pages: u64, visits: u64) {
     let folder = tempfile::tempdir().expect("a folder");
-    let mut disk = OsDisk::new(folder.path());
+    let mut disk = OsDisk::open(folder.path()).expect("a folder");
     let mut random = Random(1);
     let mut calendar = Calendar::new(BEGAN, Some(CRAWL));
     let (before, mut bytes) = (resident(), Vec::new());
@@ -119,8 +119,8 @@ pub(super) fn run(pages: u64, visits: u64) {
         "{{\"pages\":{known},\"file_ns\":{},\"visits\":{visited},\"visit_ns\":{},\
          \"simulated_days\":{:.1},\"longest_advance_units\":{longest},\"resident_mib\":{},\
          \"disk_bytes_per_page\":{:.1},\"mark_bytes\":{},\"mark_ms\":{:.1},\"resume_ms\":{:.1}}}",
-        filed.as_nanos() as u64 / pages,
-        took.as_nanos() as u64 / visited,
+        filed.sum_us() * 1_000 / pages,
+        took.sum_us() * 1_000 / visited,
         f64::from(now - BEGAN) / DAY as f64,
         (held - before) >> 20,
         on_disk as f64 / known as f64,

@@ -23,7 +23,7 @@ type Names = &'static [&'static str];
 /// test.
 const EDGES: &[(Names, &[Names])] = &[
     // Ground: plain values.
-    (&["ground", "ground::random"], &[]),
+    (&["ground", "ground::random", "ground::real"], &[]),
     (
         &[
             "ground::time",

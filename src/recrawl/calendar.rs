@@ -2,8 +2,8 @@
 //!
 //! A page is filed under a time and comes up when that has come. Of a page the calendar knows the
 //! time and bytes that it doesn't read. Times are counted in *units* of 16 seconds. A time has six
-//! digits of five bits; a page waits in the *slot* of the first digit in which its time differs from
-//! that of the hand. When the hand comes to a slot of the last digit, its pages come up, in no
+//! digits of five bits; a page waits in the *slot* of the first digit in which its time differs
+//! from that of the hand. When the hand comes to a slot of the last digit, its pages come up, in no
 //! order; when it comes to another slot, its pages are distributed among the slots of later digits.
 //! So a page is copied five times at most.
 //!
@@ -340,8 +340,7 @@ impl Calendar {
     pub fn restore_mark(&mut self, state: &[u8]) -> Result<(), Flaw> {
         let mut take = Take::new(state);
         self.hand = take.u32()?;
-        loop {
-            let Some(number) = usize::from(take.u16()?).checked_sub(1) else { break };
+        while let Some(number) = usize::from(take.u16()?).checked_sub(1) {
             let pages = take.varint()?;
             let frames: usize = take.number()?;
             let slot = self.slots.get_mut(number).ok_or(Flaw::Senseless)?;

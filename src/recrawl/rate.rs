@@ -94,7 +94,7 @@ impl Rate {
     /// The bytes are too few, or no rate.
     pub(super) fn take(take: &mut Take<'_>) -> Result<Self, Short> {
         let (shape, seconds) = (f32::from_bits(take.u32()?), f32::from_bits(take.u32()?));
-        let is_right = shape >= 0.04 && shape <= 51.0 && seconds > 0.0 && seconds.is_finite();
+        let is_right = (0.04..=51.0).contains(&shape) && seconds > 0.0 && seconds.is_finite();
         if is_right { Ok(Self { shape, seconds }) } else { Err(Short) }
     }
 }

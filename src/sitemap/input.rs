@@ -15,7 +15,7 @@ const DECLARATION: usize = 200;
 /// The bytes of a file, uncompressed.
 pub(super) enum Raw<R: BufRead> {
     Plain(R),
-    Gzip(BufReader<MultiGzDecoder<R>>),
+    Gzip(Box<BufReader<MultiGzDecoder<R>>>),
 }
 
 impl<R: BufRead> Read for Raw<R> {
@@ -56,7 +56,7 @@ pub(super) fn open<R: BufRead>(
     let start = file.fill_buf().map_err(|_| Flaw::Unreadable)?;
     let is_gzip = start.starts_with(&[0x1f, 0x8b]);
     let mut raw = match is_gzip {
-        true => Raw::Gzip(BufReader::new(MultiGzDecoder::new(file))),
+        true => Raw::Gzip(Box::new(BufReader::new(MultiGzDecoder::new(file)))),
         false => Raw::Plain(file),
     };
     let failed = if is_gzip { Flaw::Gzip } else { Flaw::Unreadable };

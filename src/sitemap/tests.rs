@@ -92,6 +92,9 @@ fn encodings_are_recognised() {
     assert_eq!(urls(&by_header), expected);
 }
 
+/// The URL of an entry, and when it changed.
+type Expected = (&'static str, Option<u32>);
+
 #[test]
 fn indexes_feeds_and_lists() {
     let index = "<sitemapindex><sitemap><loc>https://a.test/1.xml.gz</loc>\
@@ -101,14 +104,16 @@ fn indexes_feeds_and_lists() {
         <pubDate>Tue, 14 Nov 2023 12:00:00 GMT</pubDate></item>\
         <item><link>https://a.test/2</link></item></channel></rss>";
     let rdf = "<rdf:RDF xmlns:rdf=\"x\"><channel><link>https://a.test/</link></channel>\
-        <item><link>https://a.test/1</link><dc:date>2023-11-14T12:00:00Z</dc:date></item></rdf:RDF>";
+        <item><link>https://a.test/1</link><dc:date>2023-11-14T12:00:00Z</dc:date></item>\
+        </rdf:RDF>";
     let atom = "<feed xmlns=\"http://www.w3.org/2005/Atom\"><link href=\"https://a.test/\"/>\
         <entry><link rel=\"edit\" href=\"https://a.test/e\"/>\
         <link rel=\"alternate\" href=\"https://a.test/1?a&amp;b\"/>\
         <published>2020-01-01T00:00:00Z</published><updated>2023-11-14T12:00:00Z</updated></entry>\
-        <entry><link href='https://a.test/2'></link><published>2023-11-14</published></entry></feed>";
+        <entry><link href='https://a.test/2'></link><published>2023-11-14</published></entry>\
+        </feed>";
     let noon = Some(1_699_963_200);
-    let cases: [(&str, Kind, &[(&str, Option<u32>)]); 5] = [
+    let cases: [(&str, Kind, &[Expected]); 5] = [
         (index, Kind::Index, &[("https://a.test/1.xml.gz", noon)]),
         (rss, Kind::Feed, &[("https://a.test/1", noon), ("https://a.test/2", None)]),
         (rdf, Kind::Feed, &[("https://a.test/1", noon)]),

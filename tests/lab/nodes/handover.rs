@@ -66,7 +66,7 @@ impl Shared {
                 // No answer, no request; and whose chain leads to a known page hasn't asked for it.
                 let is_other = entry.extra.reason.as_deref() == Some("redirect-to-known");
                 if entry.status > 0 && !is_other {
-                    owners.insert(place_of(&entry.url), node);
+                    owners.insert(place_of(entry.url), node);
                 }
             }
         }
