@@ -13,6 +13,7 @@ const CLIENTS: &str = "127.78.0.1";
 /// The monitoring port has an address of its own, so that the two ports can't be the same.
 const MONITORING: &str = "127.78.0.2";
 /// The servers of a NATS cluster reach each other here.
+#[cfg(feature = "study")]
 const ROUTES: &str = "127.78.0.4";
 
 /// A server, which is killed when this is dropped. Its streams are in a temporary directory.
@@ -21,6 +22,7 @@ pub(crate) struct Server {
     clients: SocketAddr,
     monitoring: SocketAddr,
     /// The lines of its configuration, without the limits of JetStream.
+    #[cfg(feature = "study")]
     lines: [String; 2],
     running: Running,
     folder: TempDir,
@@ -74,7 +76,14 @@ impl Server {
         ];
         write(&folder, &lines, limits);
         let running = run(&folder, clients);
-        Self { clients, monitoring, lines, running, folder }
+        Self {
+            clients,
+            monitoring,
+            #[cfg(feature = "study")]
+            lines,
+            running,
+            folder,
+        }
     }
 
     /// Restarts it without limits of JetStream.
