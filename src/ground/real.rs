@@ -3,7 +3,7 @@
 //! differ.
 //!
 //! Law: the relative error is below 1e-14 (tested against the standard library).
-//! Cost: some ten nanoseconds.
+//! Cost: ten nanoseconds for a logarithm, forty for an exponential.
 
 use std::f64::consts::{LN_2, LOG2_E, SQRT_2};
 

@@ -11,6 +11,8 @@
 //! Laws: no more visits are made than were granted. While pages are known, granted visits are made.
 //! Cost: no call looks at more than one page.
 
+use crate::ground::real::exp;
+
 /// The share of the bar at which a page is filed: it comes up early, so that it isn't late when the
 /// bar has fallen.
 const FILED_AT: f64 = 0.7;
@@ -69,7 +71,45 @@ impl Bar {
 
     fn follow(&mut self, visits: f64, known: usize) {
         let known = (known as f64).max(PAGES_MIN);
-        self.worth *= crate::ground::real::exp((GAIN * visits / known).clamp(-1.0, 1.0));
+        self.worth *= exp((GAIN * visits / known).clamp(-1.0, 1.0));
         self.worth = self.worth.clamp(1e-12, 1e18);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ground::random::Random;
+
+    /// Law: no more visits are made than were granted, whatever else is said.
+    #[test]
+    fn visits_are_granted_before_they_are_made() {
+        let (mut random, mut bar) = (Random(3), Bar::new(1.0));
+        let (mut granted, mut made) = (0.0, 0.0);
+        for _ in 0..100_000 {
+            let visits = random.below(300_u64) as f64 / 100.0;
+            bar.grant(visits, random.one_in(2), random.below(1_000_usize));
+            granted += visits;
+            while bar.may_visit() && random.below(8_u64) > 0 {
+                bar.visit(random.one_in(3), random.below(1_000_usize));
+                made += 1.0;
+            }
+            assert!(made <= granted + 1e-6, "{made} of {granted}");
+            assert!(bar.worth().is_finite() && bar.filed_at() < bar.worth(), "{bar:?}");
+        }
+        assert!(made > 0.5 * granted, "{made} of {granted}");
+    }
+
+    #[test]
+    fn the_bar_follows_what_is_late_and_what_is_early() {
+        let mut bar = Bar::new(1.0);
+        bar.grant(10.0, true, 1_000);
+        let risen = bar.worth();
+        assert!((risen - exp(0.1)).abs() < 1e-12, "a tenth for a hundredth of the pages");
+        bar.grant(10.0, false, 1_000);
+        bar.visit(false, 1_000);
+        assert!((bar.worth() - risen).abs() < 1e-12, "all is as it should be");
+        (0..10).for_each(|_| bar.visit(true, 1_000));
+        assert!((bar.worth() - 1.0).abs() < 1e-12, "{bar:?}");
     }
 }

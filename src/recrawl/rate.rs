@@ -13,7 +13,7 @@
 //!
 //! Laws: the mean is finite and above 0 whatever is observed, also of a page that changed at every
 //! visit. A change makes it larger, the lack of one smaller.
-//! Cost: 8 bytes; some 100 ns for an observation.
+//! Cost: 8 bytes; 200 ns for the observation of a change, ten for that of none.
 
 use crate::ground::codec::{Put, Short, Take};
 use crate::ground::real::{exp_m1, ln_1p};

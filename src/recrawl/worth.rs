@@ -14,7 +14,7 @@
 //! largest worth gives more than the best random visits (Azar and others, PNAS 2018).
 //!
 //! Laws: the worth grows with time. [`Policy::age_at`] is its inverse.
-//! Cost: some 50 ns, its inverse 200.
+//! Cost: 80 ns, its inverse 180.
 
 use crate::ground::real::{exp, exp_m1, ln, ln_1p};
 
@@ -79,18 +79,13 @@ fn gain_inverse(gain: f64) -> Option<f64> {
     let u = -ln_1p(-gain);
     if u < 1e-12 {
         // The difference on the left side would have no digits.
-        return Some(root(2.0 * u));
+        return Some((2.0 * u).sqrt());
     }
-    let mut x = if u < 1.0 { root(2.0 * u) + 2.0 * u / 3.0 } else { u + ln(1.0 + u) + 0.5 };
+    let mut x = if u < 1.0 { (2.0 * u).sqrt() + 2.0 * u / 3.0 } else { u + ln(1.0 + u) + 0.5 };
     for _ in 0..4 {
         x -= (x - ln_1p(x) - u) * (1.0 + x) / x;
     }
     Some(x)
-}
-
-/// Returns the square root, which IEEE 754 defines to the last bit.
-fn root(x: f64) -> f64 {
-    x.sqrt()
 }
 
 #[cfg(test)]

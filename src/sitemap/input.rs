@@ -114,7 +114,7 @@ impl<R: Read> Input<R> {
         loop {
             let text = match self.fill_buf() {
                 Ok(text) => text,
-                Err(error) => return Err(self.flaw_of(&error)),
+                Err(_) => return Err(self.flaw().unwrap_or(Flaw::Unreadable)),
             };
             if text.is_empty() {
                 return Ok(None);
@@ -132,11 +132,6 @@ impl<R: Read> Input<R> {
     /// Lets a token begin.
     pub(super) fn begin_token(&mut self) {
         self.token = TOKEN_BYTES_MAX;
-    }
-
-    /// Returns the flaw that an error of this reader stands for.
-    pub(super) fn flaw_of(&self, _error: &io::Error) -> Flaw {
-        self.flaw.unwrap_or(Flaw::Unreadable)
     }
 
     /// Returns whether everything was read.

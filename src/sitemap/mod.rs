@@ -160,7 +160,8 @@ fn lines<R: Read>(
     loop {
         line.clear();
         input.begin_token();
-        let read = input.read_until(b'\n', &mut line).map_err(|error| input.flaw_of(&error));
+        let read = input.read_until(b'\n', &mut line);
+        let read = read.map_err(|_| input.flaw().unwrap_or(Flaw::Unreadable));
         let url = String::from_utf8_lossy(&line);
         let url = url.trim();
         let is_url = url.get(..4).is_some_and(|start| start.eq_ignore_ascii_case("http"));

@@ -62,11 +62,6 @@ impl Crawl {
         Self { folder, conf, peak_bytes: 0, took: Duration::ZERO, run }
     }
 
-    /// Returns the folder, for crawls that go on.
-    pub fn into_folder(self) -> TempDir {
-        self.folder
-    }
-
     /// Returns the job's directory.
     pub fn job(&self) -> PathBuf {
         self.folder.path().join(&self.conf.job.directory)
@@ -84,7 +79,7 @@ impl Crawl {
 
     /// Returns the events at the lab, in order.
     pub fn events(&self) -> Vec<Event> {
-        self.lab_file("events.jsonl").lines().skip(1).map(Event::of).collect()
+        Event::all_in(&self.lab_file("events.jsonl"))
     }
 
     /// Returns when the lab started, in microseconds since 1970. The times of events count from it.
@@ -218,6 +213,11 @@ pub enum What {
 }
 
 impl Event {
+    /// Returns the events in the text of a lab's log, in order.
+    pub fn all_in(log: &str) -> Vec<Self> {
+        log.lines().skip(1).map(Self::of).collect()
+    }
+
     fn of(line: &str) -> Self {
         let value: Value = serde_json::from_str(line).unwrap_or_else(|_| panic!("JSON: {line}"));
         let number = |name: &str| value[name].as_u64().unwrap_or_else(|| panic!("{name}: {line}"));

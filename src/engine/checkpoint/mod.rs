@@ -74,7 +74,8 @@ pub(super) const CLUSTER: u8 = 13;
 pub(super) const OUTBOX: u8 = 14;
 
 /// The number of bytes of what a node keeps that go into one frame: links that wait to be sent may
-/// take more than a frame has room for.
+/// take more than a frame has room for. It is small, so that what simulated nodes keep takes
+/// several, too.
 const PART_BYTES: usize = 4 << 10;
 /// The number of bytes of a snapshot after which a turn stops encoding more of it.
 const SLICE_BYTES: usize = 256 << 10;

@@ -1,12 +1,10 @@
 //! What it costs that servers change hands: how long each isn't asked.
 
 use super::{NAMES, Shared};
-use crate::lab::crawl::{Crawl, What};
-use crate::util::Run;
+use crate::lab::crawl::{Event, What};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs;
-use std::path::PathBuf;
 use std::time::Duration;
 use sted::store::log;
 
@@ -74,7 +72,8 @@ impl Shared {
         // What an owner has to wait, less what clocks of two processes differ by.
         let least = self.stand.conf.politeness.delay_max - Duration::from_millis(5);
         let (mut gaps, mut silence, mut before) = (Vec::new(), 0, None);
-        for event in self.events() {
+        let lab = fs::read_to_string(self.stand.path("lab/events.jsonl")).expect("the lab's log");
+        for event in Event::all_in(&lab) {
             let What::Request(path) = event.what else { continue };
             let at = event.at_us;
             silence = silence.max(at - before.replace(at).unwrap_or(at));
@@ -95,17 +94,5 @@ impl Shared {
         }
         gaps.sort();
         Handovers { gaps, silence: Duration::from_micros(silence) }
-    }
-
-    fn events(&mut self) -> Vec<crate::lab::crawl::Event> {
-        let empty = tempfile::tempdir().expect("a folder");
-        let folder = std::mem::replace(&mut self.stand.folder, empty);
-        let mut conf = self.stand.conf.clone();
-        conf.job.directory = PathBuf::from(format!("job-{}", NAMES[0]));
-        let run = Run { code: None, out: String::new(), err: String::new() };
-        let crawl = Crawl::left_in(folder, conf, run);
-        let events = crawl.events();
-        self.stand.folder = crawl.into_folder();
-        events
     }
 }

@@ -8,8 +8,8 @@ use std::process::{Command, id};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// The budget of memory of a node for what waits to be published, and of what is read and received,
-/// as configured, beside what a process takes that does nothing.
+/// The most memory of a node. Its budgets sum up to a little more: replies 256 MiB, queues 512,
+/// seen URLs 256, robots.txt and the outbox 64 each.
 const MEMORY_MAX: u64 = 1 << 30;
 
 /// Pins all threads of a process to a core.
