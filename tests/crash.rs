@@ -65,6 +65,10 @@ const REGRESSIONS: &[(u64, &str)] = &[
         428_980_175_611,
         "a batch given up while the disk was full was counted as compared: the judge was wrong",
     ),
+    (
+        1_085_611_772_436,
+        "a copy of a reply passed for a repeated one, and that one for the next page's: all equal",
+    ),
 ];
 /// The same, of crawls that get commands.
 const ORDERS_REGRESSIONS: &[(u64, &str)] = &[

@@ -333,11 +333,13 @@ impl Pipeline {
     }
 
     /// Records the result of the last comparison of a batch. If `equal` is true, the caller files
-    /// the held replies. If not, pipelining is disabled, and the caller closes the connection.
+    /// the held replies; the connection is not used further if two of them were compared. If not,
+    /// pipelining is disabled, and the caller closes the connection.
     pub fn compared(&mut self, learnt: &mut Learnt, equal: bool) {
         learnt.is_compared(equal);
         if equal {
             learnt.breaks = 0;
+            self.is_closing |= self.batch.may_have_copies();
             self.batch = Batch::default();
         }
     }

@@ -21,7 +21,9 @@
 //!    disabled.
 //! 3. One comparison proves nothing about equal neighbours, because either reply may have been sent
 //!    in place of the other. If a batch has such a run, its last reply is compared, and then its
-//!    first. The batch is filed only if both are equal.
+//!    first. The batch is filed only if both are equal. Even then a copy may be on its way: if all
+//!    replies are equal, it passes for the reply to a repeated request, and that one for the reply
+//!    to the next request. So nothing more is sent on this connection.
 //! 4. If the connection ends before that, announced or not, or if a repeat can't be sent, all
 //!    requests go back and are sent one at a time: as many replies as requests went back must
 //!    complete before the next batch. Three such batches without a comparison between them
@@ -108,6 +110,8 @@ pub(super) struct Batch {
     held: u32,
     /// True while the repeated request of a comparison is in flight.
     is_comparing: bool,
+    /// True from the second comparison on: the batch has equal neighbours.
+    is_compared_twice: bool,
 }
 
 impl Batch {
@@ -144,7 +148,14 @@ impl Batch {
     }
 
     pub(super) fn begin_comparison(&mut self) {
+        self.is_compared_twice |= self.is_comparing;
         self.is_comparing = true;
+    }
+
+    /// Returns whether a copy of one of the replies may still be on its way, although the batch has
+    /// passed: then two of them were compared, because neighbours were equal.
+    pub(super) fn may_have_copies(&self) -> bool {
+        self.is_compared_twice
     }
 
     /// Returns whether more than one request was sent since the last proven point.

@@ -64,6 +64,32 @@ fn a_difference_bars_pipelining() {
     assert_eq!(Pipeline::default().room(&learnt, &settings, ALL), 1);
 }
 
+/// A server answers the first of two requests twice, and all replies are equal. The copy is taken
+/// for the reply to the first repeated request, and so on. The reply to the second repeated request
+/// would be taken for that to a third page, so no further page is requested on this connection.
+#[test]
+fn a_connection_is_not_used_after_equal_neighbours() {
+    let settings = Settings::default();
+    for comparisons in 1..=2 {
+        let (mut learnt, mut pipeline) = fit();
+        let allowance = learnt.allowance(&settings);
+        pipeline.sent(2);
+        pipeline.replied(&mut learnt, &settings, &FINE);
+        pipeline.replied(&mut learnt, &settings, &FINE);
+        for _ in 0..comparisons {
+            pipeline.begin_comparison();
+            pipeline.sent(1);
+            assert_eq!(pipeline.replied(&mut learnt, &settings, &FINE), Filing::Compare);
+        }
+        pipeline.compared(&mut learnt, true);
+        let room = pipeline.room(&learnt, &settings, ALL);
+        assert_eq!(room > 0, comparisons == 1, "{room} after {comparisons}");
+        pipeline.closed(&mut learnt, &settings, Close::Ours, false);
+        assert!(Pipeline::default().room(&learnt, &settings, ALL) > 1, "the next pipelines again");
+        assert!(learnt.allowance(&settings) >= allowance, "this is no limit of the server");
+    }
+}
+
 /// Of the requests that burst and connection allow, two are reserved for comparisons, or one.
 #[test]
 fn a_batch_has_room_for_its_comparison() {
