@@ -69,6 +69,10 @@ const REGRESSIONS: &[(u64, &str)] = &[
         1_085_611_772_436,
         "a copy of a reply passed for a repeated one, and that one for the next page's: all equal",
     ),
+    (
+        685,
+        "after the grace period of its end a crawl turned on the spot until the disk had written",
+    ),
 ];
 /// The same, of crawls that get commands.
 const ORDERS_REGRESSIONS: &[(u64, &str)] = &[

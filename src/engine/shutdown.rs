@@ -33,8 +33,9 @@ pub(super) struct Shutdown {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Stage {
     Crawling,
-    /// No more requests are sent. Replies in progress may finish until this time.
-    Stopping(Instant),
+    /// No more requests are sent. Replies in progress may finish until this time; if it is over,
+    /// `None`, only what has been received is processed.
+    Stopping(Option<Instant>),
     /// Waits until checkpoints in progress have ended.
     Closing,
     /// Writes the last checkpoint.
@@ -72,7 +73,8 @@ impl Shutdown {
     pub(super) fn deadline(&self) -> Option<Instant> {
         match self.stage {
             Stage::Crawling => self.time_up,
-            Stage::Stopping(until) | Stage::Leaving(until) => Some(until),
+            Stage::Stopping(until) => until,
+            Stage::Leaving(until) => Some(until),
             Stage::Closing | Stage::Settling | Stage::Saving | Stage::Finished => None,
         }
     }
@@ -124,7 +126,7 @@ impl Engine {
         if self.is_stopping() {
             return;
         }
-        self.shutdown.stage = Stage::Stopping(self.turn.at() + self.shutdown.grace);
+        self.shutdown.stage = Stage::Stopping(Some(self.turn.at() + self.shutdown.grace));
         self.shutdown.reason = Some(reason);
         log::info!("the crawl ends: {}", reason.text());
         self.storage.end_pause_at(self.turn.at());
@@ -177,7 +179,8 @@ impl Engine {
             Stage::Crawling if self.shutdown.time_up.is_some_and(|up| up <= now) => {
                 self.begin_stop(StopReason::Time);
             }
-            Stage::Stopping(until) if until <= now => {
+            Stage::Stopping(Some(until)) if until <= now => {
+                self.shutdown.stage = Stage::Stopping(None);
                 for slot in self.wire.conns().slots() {
                     self.end_connection(slot, None, Close::Ours);
                 }
