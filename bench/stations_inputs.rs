@@ -1,5 +1,6 @@
 //! The inputs of the stations: pages, references, keys, heads, the same in every run.
 
+use std::time::Duration;
 use sted::links::{Found, Progress, Scanner, Settings};
 use sted::study::web::{self, Answer, Coding, Place, Ports, Resource, Web, wire};
 use sted::url::Url;
@@ -43,7 +44,9 @@ pub(super) fn coded_pages() -> Vec<Vec<u8>> {
 
 fn page(web: &Web, host: u32, number: u32) -> Page {
     let place = Place { host, resource: Resource::Page(number) };
-    let Answer::Reply(reply) = web.answer_at(place) else { unreachable!("the host behaves") };
+    let Answer::Reply(reply) = web.answer_at(place, Duration::ZERO) else {
+        unreachable!("the host behaves")
+    };
     Page { url: Url::parse(&web.url(place)).expect("the lab's URLs"), body: reply.body }
 }
 

@@ -278,7 +278,7 @@ pub fn each_filed(web: &Web, log: &[u8], mut each: impl FnMut(Place, bool)) {
             continue;
         }
         let Resource::Page(page) = place.resource else { continue };
-        let body = web.compact(&web.host(place.host), page, false).reply.body;
+        let body = web.compact(&web.host(place.host), page, false, Duration::ZERO).reply.body;
         each(place, digest == Algorithm::default().of(&body).to_string());
     }
 }

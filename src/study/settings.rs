@@ -1,6 +1,6 @@
 //! Converts the sections of the study to the settings of its web, lab and simulator.
 
-use super::web::{Budget, Hostile, Settings, Spread, TimeSpread, Topical};
+use super::web::{Budget, Changes, Hostile, Settings, Spread, TimeSpread, Topical};
 use super::{lab, sim};
 use crate::conf::{Compare, Conf, Decimal, Events, Lab, Sim, Web};
 use std::time::Duration;
@@ -61,8 +61,26 @@ pub fn web(conf: &Web) -> Settings {
         robots_delay: conf.robots_delay_share.as_f64(),
         robots_deny: conf.robots_deny_share.as_f64(),
         crawl_delay: conf.crawl_delay,
+        changes: changes(conf),
         hostile: hostile_kinds(&conf.hostile),
     }
+}
+
+/// Returns how pages change; `None` if they don't. The web begins when it is first served.
+fn changes(conf: &Web) -> Option<Changes> {
+    let median = conf.change_interval?;
+    Some(Changes {
+        epoch: 0,
+        interval: TimeSpread { median, sigma: conf.change_sigma.as_f64() },
+        page_sigma: conf.change_page_sigma.as_f64(),
+        scheduled: conf.change_scheduled_share.as_f64(),
+        always: conf.change_always_share.as_f64(),
+        appear: conf.appear_share.as_f64(),
+        vanish: conf.vanish_share.as_f64(),
+        span: conf.change_span,
+        etags: conf.etag_share.as_f64(),
+        modified: conf.last_modified_share.as_f64(),
+    })
 }
 
 /// Returns how qualities run along links in a comparison.

@@ -2,6 +2,7 @@
 
 use super::ms;
 use super::stand::Plan;
+use std::time::Duration;
 use sted::study::sim::Observation;
 use sted::study::web::wire::{self, Terms};
 use sted::study::web::{Ports, Settings, Spread, TimeSpread, Web};
@@ -37,7 +38,7 @@ fn plan(web: Settings) -> Plan {
 fn wire_bytes(settings: &Settings) -> u64 {
     let web = Web::new(settings.clone(), Ports::default());
     let host = web.host(0);
-    let compact = web.compact(&host, 0, true);
+    let compact = web.compact(&host, 0, true, Duration::ZERO);
     let wire = wire::encode(&compact.reply, &host, Terms::default());
     (wire.bytes.len() - compact.reply.body.len()) as u64 + compact.wire_bytes
 }

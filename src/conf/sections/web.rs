@@ -2,7 +2,7 @@
 
 mod presets;
 
-use super::{HOUR, MILLISECOND, MINUTE, SECOND, section};
+use super::{DAY, HOUR, MILLISECOND, MINUTE, SECOND, section};
 use crate::conf::Hostile;
 use crate::conf::kind::{Kind, choice, count, decimal, flag, list, parsed, path, size, text, time};
 use crate::conf::syntax;
@@ -215,6 +215,38 @@ section! {
 
         /// The Crawl-delay of these hosts.
         crawl_delay: Duration = SECOND, time(Duration::ZERO..=HOUR), [];
+
+        /// Time between two changes of a page: median over the hosts. With "none" pages never
+        /// change, and the keys from here to last_modified_share have no effect.
+        change_interval: Option<Duration> = None, time(MILLISECOND..=10_000 * DAY).or("none"), [];
+
+        /// Time between two changes: sigma over the hosts.
+        change_sigma: Decimal = thousandths(1_300), decimal(SIGMA), [];
+
+        /// Time between two changes: sigma over the pages of a host.
+        change_page_sigma: Decimal = thousandths(800), decimal(SIGMA), [];
+
+        /// Share of pages that change at equal distances instead of at random.
+        change_scheduled_share: Decimal = thousandths(100), decimal(SHARE), [];
+
+        /// Share of pages that differ with each request.
+        change_always_share: Decimal = thousandths(50), decimal(SHARE), [];
+
+        /// Share of pages that appear within change_span after the web began, and are linked to
+        /// from then on.
+        appear_share: Decimal = thousandths(100), decimal(SHARE), [];
+
+        /// Share of pages that vanish within change_span.
+        vanish_share: Decimal = thousandths(50), decimal(SHARE), [];
+
+        /// The time within which pages appear and vanish.
+        change_span: Duration = DAY, time(SECOND..=10_000 * DAY), [];
+
+        /// Share of hosts that send ETag fields.
+        etag_share: Decimal = thousandths(500), decimal(SHARE), [];
+
+        /// Share of hosts that send Last-Modified fields.
+        last_modified_share: Decimal = thousandths(500), decimal(SHARE), [];
 
         /// Hosts that misbehave, named by what they do (endless-head, reset, bomb-gzip, ...).
         /// "quick" stands for those that take no time, "all" for all.

@@ -308,7 +308,7 @@ impl Connection {
             self.push(Act::Think(responder.think_time(number)));
         }
         let mut closes = request.close || limit;
-        match responder.respond(number, request) {
+        match responder.respond(number, request, now) {
             Response::Page(page) => {
                 closes |= page.closes;
                 self.push_page(&page, announces);

@@ -43,7 +43,7 @@ use std::io::{self, BufWriter, Write};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Settings of the lab.
 #[derive(Clone, Debug, PartialEq)]
@@ -120,6 +120,8 @@ pub struct Ready {
     pub manifest: Option<PathBuf>,
     /// File of the log; `None` if there is no log.
     pub log: Option<PathBuf>,
+    /// When the web began, in seconds since 1970; `None` if its pages don't change.
+    pub began: Option<u64>,
 }
 
 impl Ready {
@@ -192,10 +194,12 @@ pub fn serve(
 ) -> Result<Totals, Error> {
     // Addresses don't depend on ports, so the sockets are opened before the web whose URLs name
     // them.
-    let plan = Web::new(settings.web.clone(), Ports::default());
+    let mut plan = settings.web.clone();
+    let began = plan.changes.as_mut().map(begin);
+    let plan = Web::new(plan, Ports::default());
     let sockets = sockets::open(settings, &plan)?;
     let ports = Ports { http: sockets.http_port, https: sockets.https_port };
-    let web = Web::new(settings.web.clone(), ports);
+    let web = plan.at_ports(ports);
     let authority = tls::Authority::new()?;
     if let Some(path) = &settings.ca {
         write_file(path, |out| out.write_all(authority.pem().as_bytes()))?;
@@ -214,10 +218,19 @@ pub fn serve(
         ca: settings.ca.clone(),
         manifest: settings.manifest.clone(),
         log: settings.log.clone(),
+        began,
     };
     let mut server = server::Server::new(settings, web, sockets, &authority)?;
     ready(&found);
     server.run(stop)
+}
+
+/// Begins the web now if it hasn't begun. Returns when it began, in seconds since 1970.
+fn begin(changes: &mut web::Changes) -> u64 {
+    if changes.epoch == 0 {
+        changes.epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    }
+    changes.epoch
 }
 
 fn write_file(

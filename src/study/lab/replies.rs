@@ -9,8 +9,9 @@ use super::connection::Act;
 use super::request::{Request, has_token};
 use super::{Settings, Totals, log::Log};
 use crate::ground::map::Map;
+use crate::ground::time::Instant;
 use crate::study::web::wire::{self, Step, Terms, Wire};
-use crate::study::web::{Answer, Coding, Host, Place, Play, Reply, Resource, Web};
+use crate::study::web::{Answer, Coding, Host, Place, Play, Reply, Resource, Web, is_unmodified};
 use std::ops::Range;
 use std::rc::Rc;
 use std::time::Duration;
@@ -52,6 +53,8 @@ pub(super) struct Responder {
     kept: Vec<Kept>,
     /// Memory left for cached replies, in bytes.
     bytes_left: usize,
+    /// How old the web was when the lab began.
+    began: Duration,
     /// How often a resource was requested, for hostile replies that depend on it.
     asked: Map<Place, u32>,
     /// For each page, whether it was requested.
@@ -60,7 +63,10 @@ pub(super) struct Responder {
 }
 
 impl Responder {
-    pub(super) fn new(settings: &Settings, web: Web, log: Log) -> Self {
+    /// Creates the responder of a lab that begins at `unix`, a time since 1970.
+    pub(super) fn new(settings: &Settings, web: Web, log: Log, unix: Duration) -> Self {
+        let changes = web.settings().changes.as_ref();
+        let changes = changes.map(|changes| Duration::from_secs(changes.epoch));
         let hosts: Vec<Host> = (0..web.hosts()).map(|number| web.host(number)).collect();
         let kept = hosts.iter().map(|_| Kept::default()).collect();
         let mut responder = Self {
@@ -70,7 +76,9 @@ impl Responder {
             log,
             totals: Totals::default(),
             kept,
-            bytes_left: settings.cache_bytes_max,
+            // Pages that change are made again for each request.
+            bytes_left: if changes.is_some() { 0 } else { settings.cache_bytes_max },
+            began: changes.map_or(Duration::ZERO, |epoch| unix.saturating_sub(epoch)),
             asked: Map::default(),
             plays: Map::default(),
         };
@@ -110,7 +118,7 @@ impl Responder {
                 return;
             }
             let place = Place { host, resource };
-            let Answer::Reply(reply) = self.web.answer_at(place) else { continue };
+            let Answer::Reply(reply) = self.web.answer_at(place, Duration::ZERO) else { continue };
             let path = self.web.path(place);
             self.page(host, &path, Some(place), &reply, terms);
         }
@@ -127,13 +135,14 @@ impl Responder {
     }
 
     /// Returns the answer to a request to `host`.
-    pub(super) fn respond(&mut self, host: u32, request: &Request<'_>) -> Response {
+    pub(super) fn respond(&mut self, host: u32, request: &Request<'_>, now: Instant) -> Response {
         let coding = self.hosts[host as usize].coding;
         let terms = Terms {
             http10: request.http10,
             head: request.head,
             coded: coding != Coding::Identity
                 && has_token(request.accept_encoding, coding.name().as_bytes()),
+            unmodified: false,
         };
         if !terms.head && !terms.http10 {
             let kept = &self.kept[host as usize];
@@ -147,14 +156,16 @@ impl Responder {
         // A path that isn't UTF-8 belongs to no resource.
         let path = std::str::from_utf8(request.path).unwrap_or("");
         let place = self.web.place(host, path);
-        let reply = match self.web.answer(place) {
+        let at = self.began + now.since(Instant::ZERO);
+        let reply = match self.web.answer(place, at) {
             Answer::Reply(reply) => reply,
             Answer::Play(play) => {
                 let place = place.expect("plays have their places");
                 return Response::Acts(self.play(place, play, terms));
             }
         };
-        let page = self.page(host, path, place, &reply, terms);
+        let unmodified = is_unmodified(&reply, request.none_match, request.modified_since);
+        let page = self.page(host, path, place, &reply, Terms { unmodified, ..terms });
         if !terms.head {
             self.count_page(&page);
         }

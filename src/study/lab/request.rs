@@ -23,6 +23,10 @@ pub(super) struct Request<'a> {
     /// without keep-alive.
     pub(super) close: bool,
     pub(super) accept_encoding: &'a [u8],
+    /// The value of the field If-None-Match; empty if there is none.
+    pub(super) none_match: &'a [u8],
+    /// The value of the field If-Modified-Since; empty if there is none.
+    pub(super) modified_since: &'a [u8],
 }
 
 /// The result of parsing the front of a buffer.
@@ -71,8 +75,10 @@ fn parse_head(head: &[u8]) -> Result<Request<'_>, u16> {
         let (line, rest) = split_line(fields);
         fields = rest;
         // Most fields don't matter, and their first letter shows it.
-        let wanted =
-            matches!(line.first().map(u8::to_ascii_lowercase), Some(b'h' | b'c' | b'a' | b't'));
+        let wanted = matches!(
+            line.first().map(u8::to_ascii_lowercase),
+            Some(b'h' | b'c' | b'a' | b't' | b'i')
+        );
         let Some(colon) = memchr(b':', line).filter(|_| wanted) else { continue };
         let (name, value) = (&line[..colon], line[colon + 1..].trim_ascii());
         if name.eq_ignore_ascii_case(b"host") {
@@ -84,6 +90,10 @@ fn parse_head(head: &[u8]) -> Result<Request<'_>, u16> {
             keep_alive |= has_token(value, b"keep-alive");
         } else if name.eq_ignore_ascii_case(b"accept-encoding") {
             request.accept_encoding = value;
+        } else if name.eq_ignore_ascii_case(b"if-none-match") {
+            request.none_match = value;
+        } else if name.eq_ignore_ascii_case(b"if-modified-since") {
+            request.modified_since = value;
         } else if name.eq_ignore_ascii_case(b"transfer-encoding")
             || (name.eq_ignore_ascii_case(b"content-length") && value != b"0")
         {

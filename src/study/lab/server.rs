@@ -20,7 +20,7 @@ use std::io::{self, Read};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// How often the stop flag is checked.
 const STOP_EVERY: Duration = Duration::from_millis(50);
@@ -88,6 +88,7 @@ impl Server {
         let idle_time = web.settings().idle_time;
         let log = Log::open(settings.log.as_deref(), settings.requests_logged)?;
         let started = std::time::Instant::now();
+        let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Ok(Self {
             poll,
             listeners,
@@ -100,7 +101,7 @@ impl Server {
             again: Vec::new(),
             timers: Timers::new(),
             names,
-            responder: Responder::new(settings, web, log),
+            responder: Responder::new(settings, web, log, unix),
             scratch: vec![0; SCRATCH_BYTES],
             idle_time,
             follow_stdin: settings.follow_stdin,

@@ -176,7 +176,7 @@ impl Hosts {
         if !matches!(place.resource, Resource::Row { .. }) {
             return None;
         }
-        let Answer::Play(play) = self.web.answer_at(place) else { return None };
+        let Answer::Play(play) = self.web.answer_at(place, Duration::ZERO) else { return None };
         if let Some(steps) = self.plays.get(&place) {
             return Some(Rc::clone(steps));
         }

@@ -6,7 +6,7 @@
 use memchr::{memchr, memmem};
 
 /// The head of one request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Request<'a> {
     /// Path and query.
     pub(super) path: &'a str,
@@ -15,13 +15,17 @@ pub(super) struct Request<'a> {
     pub(super) accept_encoding: &'a str,
     /// The value of the field Authorization; empty if there is none.
     pub(super) authorization: &'a str,
+    /// The value of the field If-None-Match; empty if there is none.
+    pub(super) none_match: &'a str,
+    /// The value of the field If-Modified-Since; empty if there is none.
+    pub(super) modified_since: &'a str,
 }
 
 /// Parses the request at the front of `bytes`; returns it with its length, `None` if it is
 /// incomplete. A malformed head becomes a request for the empty path.
 pub(super) fn parse(bytes: &[u8]) -> Option<(Request<'_>, usize)> {
     let end = memmem::find(bytes, b"\r\n\r\n")? + 4;
-    let mut request = Request { path: "", host: "", accept_encoding: "", authorization: "" };
+    let mut request = Request::default();
     let head = std::str::from_utf8(&bytes[..end - 2]).unwrap_or("");
     let mut lines = Lines(head);
     if let Some(line) = lines.next()
@@ -38,6 +42,10 @@ pub(super) fn parse(bytes: &[u8]) -> Option<(Request<'_>, usize)> {
             request.accept_encoding = list;
         } else if let Some(value) = line.strip_prefix("Authorization: ") {
             request.authorization = value;
+        } else if let Some(value) = line.strip_prefix("If-None-Match: ") {
+            request.none_match = value;
+        } else if let Some(value) = line.strip_prefix("If-Modified-Since: ") {
+            request.modified_since = value;
         }
     }
     Some((request, end))

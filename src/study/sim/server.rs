@@ -19,7 +19,7 @@ use super::scene::Scene;
 use crate::engine::contract::ConnId;
 use crate::ground::time::Instant;
 use crate::study::web::wire::{self, DRIP_EVERY, Step, Terms};
-use crate::study::web::{Answer, Manner, Muddle, Place, Reply, Resource};
+use crate::study::web::{Answer, Manner, Muddle, Place, Reply, Resource, is_unmodified};
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::rc::Rc;
@@ -58,6 +58,8 @@ pub(super) struct Server {
 struct Asked {
     place: Option<Place>,
     coded: bool,
+    /// The values of the fields If-None-Match and If-Modified-Since, which may be empty.
+    terms: (Box<str>, Box<str>),
     /// Whether the connection ends with the reply.
     closes: bool,
     /// Whether the reply says that the connection ends.
@@ -180,7 +182,8 @@ impl Server {
         let coded = accepts(request.accept_encoding, traits.coding.name());
         let announces = limit && !traits.closes_silently;
         self.ignores_input = limit || play.as_ref().is_some_and(|steps| !steps.iter().all(is_send));
-        self.waiting.push_back(Asked { place, coded, closes: limit, announces, play });
+        let terms = (request.none_match.into(), request.modified_since.into());
+        self.waiting.push_back(Asked { place, coded, terms, closes: limit, announces, play });
     }
 
     fn unanswered(&self) -> u32 {
@@ -310,7 +313,7 @@ impl Server {
             self.steps = Steps { steps, end, ..Steps::default() };
             return None;
         }
-        let mut made = made(&asked, self.host, hosts);
+        let mut made = made(&asked, self.host, hosts, scene.now);
         self.answers.push_back(made.said);
         if asked.closes {
             self.steps = Steps::end(End::InOrder);
@@ -389,50 +392,51 @@ struct Made {
     said: Sending,
 }
 
-fn made(asked: &Asked, number: u32, hosts: &mut Hosts) -> Made {
+fn made(asked: &Asked, number: u32, hosts: &mut Hosts, now: Instant) -> Made {
+    let at = now.since(Instant::ZERO);
     let web = Arc::clone(&hosts.web);
     let host = &hosts.at(number).host;
     let (reply, wire_bytes, text_bytes): (Reply, u64, u64) = match asked.place {
         Some(Place { resource: Resource::Page(page), .. }) => {
-            let compact = web.compact(host, page, asked.coded);
+            let compact = web.compact(host, page, asked.coded, at);
             (compact.reply, compact.wire_bytes, compact.text_bytes)
         }
         place => {
-            let answer = web.answer(place);
+            let answer = web.answer(place, at);
             let Answer::Reply(reply) = answer else { panic!("plays are carried out by steps") };
             let length = reply.body.len() as u64;
             (reply, length, length)
         }
     };
+    let (none_match, modified_since) = (&asked.terms.0, &asked.terms.1);
+    let unmodified = is_unmodified(&reply, none_match.as_bytes(), modified_since.as_bytes());
     let content = digest(reply.status, &reply.fields, &reply.body);
     // The coded length is only counted: the bytes moved are compact already.
-    let mut wire = wire::encode(&reply, host, Terms::default());
+    let mut wire = wire::encode(&reply, host, Terms { unmodified, ..Terms::default() });
+    let (body, wire_bytes, text_bytes) =
+        if unmodified { (0, 0, 0) } else { (reply.body.len(), wire_bytes, text_bytes) };
+    let status = if unmodified { 304 } else { reply.status };
     if asked.announces {
         let own = wire.fields_at..wire.fields_end;
         wire.bytes.splice(own, *b"Connection: close\r\n");
     }
-    let nominal = (wire.bytes.len() - reply.body.len()) as u64 + wire_bytes;
+    let nominal = (wire.bytes.len() - body) as u64 + wire_bytes;
     let end = wire.bytes.windows(4).position(|bytes| bytes == b"\r\n\r\n");
     let head = (end.expect("a reply has a head") as u64 + 4).min(nominal);
     let text_bytes = if wire_bytes == text_bytes { 0 } else { text_bytes };
     Made {
         parcel: Parcel { bytes: wire.bytes, nominal, head, ends_reply: true },
-        said: Sending {
-            place: asked.place,
-            status: reply.status,
-            content,
-            text_bytes,
-            begun: false,
-        },
+        said: Sending { place: asked.place, status, content, text_bytes, begun: false },
     }
 }
 
 /// Returns a digest of a reply as a crawler compares it: of its fields only `Location` counts; of
-/// its body the beginning and the length suffice.
+/// its body the beginning, the end and the length suffice.
 fn digest(status: u16, fields: &str, body: &[u8]) -> u64 {
     let to = fields.lines().find(|line| line.starts_with("Location:"));
     let mut hasher = DefaultHasher::new();
-    (status, to, body.len(), &body[..body.len().min(256)]).hash(&mut hasher);
+    let end = &body[body.len().saturating_sub(32)..];
+    (status, to, body.len(), &body[..body.len().min(256)], end).hash(&mut hasher);
     hasher.finish()
 }
 

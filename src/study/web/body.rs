@@ -10,6 +10,7 @@ use super::draw::{Draw, Purpose};
 use super::hostile::Play;
 use super::{Link, Place, Reply, Resource, Web};
 use std::fmt::Write;
+use std::time::Duration;
 
 const WORDS: [&str; 64] = [
     "river", "stone", "the", "of", "and", "crawl", "garden", "winter", "a", "lamp", "to", "page",
@@ -88,23 +89,23 @@ struct Desk {
 
 impl Web {
     /// Returns the body of an HTML page of a well-behaved host.
-    pub(super) fn body(&self, host: u32, page: u32) -> String {
+    pub(super) fn body(&self, host: u32, page: u32, at: Duration) -> String {
         let place = Place { host, resource: Resource::Page(page) };
-        self.html(place, self.page_bytes(host, page), Some(&self.prose)).text
+        self.html(place, self.page_bytes(host, page), Some(&self.prose), at).text
     }
 
     /// Returns the body of an HTML page without prose, with the same links in the same spellings,
     /// and the length it would have with prose.
-    pub(super) fn compact_body(&self, host: u32, page: u32) -> (String, usize) {
+    pub(super) fn compact_body(&self, host: u32, page: u32, at: Duration) -> (String, usize) {
         let place = Place { host, resource: Resource::Page(page) };
-        let sheet = self.html(place, self.page_bytes(host, page), None);
+        let sheet = self.html(place, self.page_bytes(host, page), None, at);
         let bytes = sheet.len();
         (sheet.text, bytes)
     }
 
     /// Returns the small HTML page at a resource of a hostile host.
     pub(super) fn row_body(&self, place: Place) -> String {
-        self.html(place, 1_500, Some(&self.prose)).text
+        self.html(place, 1_500, Some(&self.prose), Duration::ZERO).text
     }
 
     /// Returns the body that all duplicates with the number `which` on a host share, and its whole
@@ -138,7 +139,14 @@ impl Web {
         (Reply { status: 200, content_type, fields: String::new(), body }, bytes)
     }
 
-    fn html<'a>(&'a self, place: Place, bytes: usize, prose: Option<&'a str>) -> Sheet<'a> {
+    /// Writes the HTML of a place with the links that it has `at` a time since the web began.
+    fn html<'a>(
+        &'a self,
+        place: Place,
+        bytes: usize,
+        prose: Option<&'a str>,
+        at: Duration,
+    ) -> Sheet<'a> {
         let number = match place.resource {
             Resource::Page(page) => page,
             Resource::Row { row, index } => row << 24 ^ index,
@@ -149,7 +157,8 @@ impl Web {
         let mut noise = self.draw(Purpose::Noise, place.host, number);
         let mut prose_draw = noise.clone();
         prose_draw.next();
-        let links = self.links(place);
+        let mut links = self.links(place);
+        links.retain(|link| self.has_appeared(link.to, at));
         let room = 300 + links.len() * 64 + if prose.is_some() { bytes } else { 0 };
         let mut sheet = Sheet { text: String::with_capacity(room), prose, omitted: 0 };
         let _ = write!(

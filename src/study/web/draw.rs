@@ -33,6 +33,11 @@ pub(super) enum Purpose {
     Rank,
     Site,
     Topic,
+    HostRate,
+    PageRate,
+    Change,
+    Life,
+    Validator,
 }
 
 /// A stream of pseudo-random numbers, all of which follow from the seed and the purpose.
@@ -44,6 +49,11 @@ impl Draw {
     pub(super) fn new(seed: u64, purpose: Purpose, a: u32, b: u32) -> Self {
         let place = u64::from(a) << 32 | u64::from(b);
         Self(Random(mix(mix(seed ^ (purpose as u64).wrapping_mul(GOLDEN)) ^ place)))
+    }
+
+    /// Returns the stream of a part, one of any number, of this one, which has drawn nothing yet.
+    pub(super) fn part(&self, number: u64) -> Self {
+        Self(Random(mix(self.0.0 ^ mix(number.wrapping_add(GOLDEN)))))
     }
 
     pub(super) fn next(&mut self) -> u64 {

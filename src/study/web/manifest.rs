@@ -14,7 +14,7 @@
 
 use super::hostile::{Asked, Manner, Play, Row};
 use super::page::Kind;
-use super::{Place, Resource, Robots, Web};
+use super::{Changes, Place, Resource, Robots, Web};
 use crate::ground::map::{Map, Set};
 use std::io::{self, Write};
 
@@ -222,6 +222,22 @@ impl Manifest {
     }
 }
 
+impl Entry {
+    /// Returns what is expected of the page of this entry if it may change, appear and vanish: that
+    /// it is requested any number of times.
+    fn at_any_time(self, changes: &Changes) -> Self {
+        let comes_and_goes = changes.appear > 0.0 || changes.vanish > 0.0;
+        let least = |range: Range| if comes_and_goes { 0 } else { range.min };
+        let most = |range: Range| if range.max > 0 { u32::MAX } else { 0 };
+        let any = |range: Range| Range { min: least(range), max: most(range) };
+        let outcomes = match self.outcomes {
+            [Outcome::Ok] if comes_and_goes => &[Outcome::Ok, Outcome::HttpError],
+            outcomes => outcomes,
+        };
+        Self { outcomes, requests: any(self.requests), records: any(self.records), ..self }
+    }
+}
+
 type Verdict = (&'static [Outcome], Range, Range);
 
 impl Walk<'_> {
@@ -267,7 +283,9 @@ impl Walk<'_> {
                 (&[Outcome::HttpError], tries, tries)
             }
         };
-        self.entries.push(Entry { place, outcomes, requests, records, open: false });
+        let entry = Entry { place, outcomes, requests, records, open: false };
+        self.entries
+            .push(self.web.settings().changes.as_ref().map_or(entry, |how| entry.at_any_time(how)));
         if requests.max == 0 {
             return;
         }

@@ -11,7 +11,7 @@
 //! the seeds; each page links to its children and then to random pages. Pages that can't be parents
 //! (errors, redirects, disallowed ones) leave their children to the next lower page that can. Shape
 //! of a real web: hosts, pages and links are those of a [`graph`], all pages are HTML, and the rest
-//! is drawn.
+//! is drawn. Pages stay as they are unless [`Changes`] says how they change with time.
 //!
 //! Laws: equal settings and ports give equal webs, byte for byte, on every machine. Every page of
 //! every well-behaved host is reachable from the seeds by links that a crawler follows, except
@@ -22,6 +22,7 @@
 //! 16.7 kB, one without prose 4.4 us; the manifest of 100,000 pages 0.1 s and 10 MB.
 
 mod body;
+mod change;
 mod draw;
 pub mod graph;
 mod host;
@@ -39,18 +40,20 @@ pub mod wire;
 #[cfg(test)]
 pub(crate) mod tests;
 
+pub use change::{Version, is_unmodified};
 pub use host::{Coding, Host, Robots, Scheme};
 pub use hostile::{Asked, Certificate, Hostile, Manner, Naming, Play, Row, Spec};
 pub use manifest::{Budget, Entry, Manifest, Outcome, Range};
 pub use muddle::Muddle;
 pub use page::{Compact, Kind, Link, Reply};
 pub use rank::{DAMPING, ERROR_MAX, PageRank};
-pub use settings::{Settings, Spread, TimeSpread};
+pub use settings::{Changes, Settings, Spread, TimeSpread};
 pub use topical::Topical;
 
 use draw::{Draw, Purpose};
 use graph::Graph;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The ports in the web's URLs. URLs with the default ports 80 (HTTP) and 443 (HTTPS) leave them
 /// out.
@@ -251,17 +254,18 @@ impl Web {
         Some(Place { host, resource })
     }
 
-    /// Returns the server's answer to a request for a place; `None` is a path where nothing is. A
-    /// `Reply` is complete except for the host's framing and content coding.
-    pub fn answer(&self, place: Option<Place>) -> Answer {
-        place.map_or_else(|| Answer::Reply(Reply::not_found()), |place| self.answer_at(place))
+    /// Returns the server's answer to a request for a place, `at` a time since the web began;
+    /// `None` is a path where nothing is. A `Reply` is complete except for the host's framing and
+    /// content coding.
+    pub fn answer(&self, place: Option<Place>, at: Duration) -> Answer {
+        place.map_or_else(|| Answer::Reply(Reply::not_found()), |place| self.answer_at(place, at))
     }
 
     /// Returns the server's answer to a request for a place that exists.
-    pub fn answer_at(&self, place: Place) -> Answer {
+    pub fn answer_at(&self, place: Place, at: Duration) -> Answer {
         match place.resource {
             Resource::Robots => Answer::Reply(self.robots_reply(place.host)),
-            Resource::Page(page) => Answer::Reply(self.page_reply(place.host, page)),
+            Resource::Page(page) => Answer::Reply(self.page_reply(place.host, page, at)),
             Resource::Row { row, .. } => {
                 let kind = self.hostile_of(place.host).expect("only hostile hosts have rows");
                 Answer::Play(kind.spec().rows[row as usize].play)

@@ -7,6 +7,7 @@ use super::hostile::{ENDLESS, Play};
 use super::wire::CODED_BYTES_MIN;
 use super::{Coding, Host, Place, ROBOTS_PATH, Resource, Robots, Shape, Web, push_number};
 use std::fmt::Write;
+use std::time::Duration;
 
 /// The kind of a page of a well-behaved host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -344,9 +345,9 @@ impl Web {
 
     /// Returns the reply to a request for a page of a well-behaved host, without most of its body.
     /// `coded` says whether the client accepts the host's content coding. A body that isn't HTML,
-    /// or is the same as other pages', is cut short.
-    pub fn compact(&self, host: &Host, page: u32, coded: bool) -> Compact {
-        let (reply, text_bytes) = self.reply(host.number, page, true);
+    /// or is the same as other pages', is cut short. `at` is the time since the web began.
+    pub fn compact(&self, host: &Host, page: u32, coded: bool, at: Duration) -> Compact {
+        let (reply, text_bytes) = self.reply(host.number, page, true, at);
         let coded = coded
             && host.coding != Coding::Identity
             && reply.is_html()
@@ -357,13 +358,22 @@ impl Web {
         Compact { reply, wire_bytes, text_bytes }
     }
 
-    pub(super) fn page_reply(&self, host: u32, page: u32) -> Reply {
-        self.reply(host, page, false).0
+    pub(super) fn page_reply(&self, host: u32, page: u32, at: Duration) -> Reply {
+        self.reply(host, page, false, at).0
     }
 
     /// Returns the reply to a request for a page, and the length of its whole body in bytes. With
     /// `compact` most of the body is left out.
-    fn reply(&self, host: u32, page: u32, compact: bool) -> (Reply, usize) {
+    fn reply(&self, host: u32, page: u32, compact: bool, at: Duration) -> (Reply, usize) {
+        let (mut reply, bytes) = self.reply_of_kind(host, page, compact, at);
+        let written = reply.body.len();
+        self.age_reply(Place { host, resource: Resource::Page(page) }, at, &mut reply);
+        let is_here = reply.status == 200;
+        let bytes = if is_here { bytes + reply.body.len() - written } else { reply.body.len() };
+        (reply, bytes)
+    }
+
+    fn reply_of_kind(&self, host: u32, page: u32, compact: bool, at: Duration) -> (Reply, usize) {
         let mut draw = self.draw(Purpose::Body, host, page);
         let html = |(body, bytes)| (Reply::html(200, body), bytes);
         let whole = |reply: Reply| {
@@ -371,8 +381,8 @@ impl Web {
             (reply, bytes)
         };
         match self.kind(host, page) {
-            Kind::Html | Kind::Closed if compact => html(self.compact_body(host, page)),
-            Kind::Html | Kind::Closed => whole(Reply::html(200, self.body(host, page))),
+            Kind::Html | Kind::Closed if compact => html(self.compact_body(host, page, at)),
+            Kind::Html | Kind::Closed => whole(Reply::html(200, self.body(host, page, at))),
             Kind::Duplicate => html(self.shared_body(host, draw.below(DUPLICATES), compact)),
             Kind::Binary => self.binary_reply(host, page, compact),
             Kind::NotFound => whole(Reply::not_found()),

@@ -24,6 +24,31 @@ pub struct TimeSpread {
     pub sigma: f64,
 }
 
+/// How the pages of a web change.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Changes {
+    /// When the web began, in seconds since 1970. The lab begins it if this is 0.
+    pub epoch: u64,
+    /// The mean time between two changes of a page, drawn per host.
+    pub interval: TimeSpread,
+    /// How much pages of a host differ: the standard deviation (sigma) of the natural logarithm.
+    pub page_sigma: f64,
+    /// The share of pages that change at fixed distances.
+    pub scheduled: f64,
+    /// The share of pages that differ with every request.
+    pub always: f64,
+    /// The share of pages that appear, and of those that vanish, at a time within [`Self::span`].
+    pub appear: f64,
+    /// The share of pages that vanish.
+    pub vanish: f64,
+    /// The time within which pages appear and vanish.
+    pub span: Duration,
+    /// The share of hosts that send an ETag.
+    pub etags: f64,
+    /// The share of hosts that send Last-Modified.
+    pub modified: f64,
+}
+
 /// The description of a synthetic web.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
@@ -142,6 +167,9 @@ pub struct Settings {
     /// The Crawl-delay that these robots.txt files ask for.
     pub crawl_delay: Duration,
 
+    /// How pages change with time; `None` if they don't.
+    pub changes: Option<Changes>,
+
     /// The kinds of hostile hosts, one host for each; each host is a seed.
     pub hostile: Vec<Hostile>,
 }
@@ -199,6 +227,7 @@ impl Default for Settings {
             robots_delay: 0.0,
             robots_deny: 0.0,
             crawl_delay: Duration::from_secs(2),
+            changes: None,
             hostile: Vec::new(),
         }
     }

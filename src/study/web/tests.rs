@@ -12,6 +12,7 @@ use html5ever::tokenizer::{BufferQueue, TagKind, Token, TokenSink, TokenSinkResu
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
+use std::time::Duration;
 
 const PORTS: Ports = Ports { http: 8_080, https: 8_443 };
 
@@ -115,8 +116,10 @@ fn equal_seeds_give_equal_webs() {
     let mut differing = 0;
     for (host, page) in all_pages(&one) {
         let place = page_place(host, page);
-        assert_eq!(one.answer_at(place), same.answer_at(place));
-        differing += u32::from(one.answer_at(place) != other.answer_at(place));
+        assert_eq!(one.answer_at(place, Duration::ZERO), same.answer_at(place, Duration::ZERO));
+        differing += u32::from(
+            one.answer_at(place, Duration::ZERO) != other.answer_at(place, Duration::ZERO),
+        );
     }
     assert!(differing > 1_400, "another seed changes almost every page, changed {differing}");
     let budget = Budget::default();
@@ -129,7 +132,7 @@ fn the_web_of_a_seed_stays_what_it_is() {
     let web = rich(3);
     let mut sum = 0_u64;
     for (host, page) in all_pages(&web) {
-        if let Answer::Reply(reply) = web.answer_at(page_place(host, page)) {
+        if let Answer::Reply(reply) = web.answer_at(page_place(host, page), Duration::ZERO) {
             for byte in reply.fields.bytes().chain(reply.body) {
                 sum = (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
             }
@@ -175,7 +178,7 @@ fn an_easy_web_is_easy() {
         assert!(path.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/.".contains(&byte)));
         assert_eq!(web.place(host, &path), Some(page_place(host, page)), "{path}");
     }
-    let reply = web.page_reply(1, 3);
+    let reply = web.page_reply(1, 3, Duration::ZERO);
     let wire = wire::encode(&reply, &web.host(1), Terms::default());
     assert_eq!(&wire.bytes[wire.fields_at..wire.fields_end], b"Connection: keep-alive\r\n");
     assert_eq!(&wire.bytes[wire.fields_end..][..2], b"\r\n");
@@ -204,7 +207,9 @@ fn bodies_hold_exactly_their_links() {
     let web = rich(6);
     for (host, page) in all_pages(&web) {
         let place = page_place(host, page);
-        let Answer::Reply(reply) = web.answer_at(place) else { panic!("pages reply") };
+        let Answer::Reply(reply) = web.answer_at(place, Duration::ZERO) else {
+            panic!("pages reply")
+        };
         if !reply.content_type.starts_with("text/html") || reply.status != 200 {
             continue;
         }
@@ -212,7 +217,7 @@ fn bodies_hold_exactly_their_links() {
         let expected: Vec<String> = web.links(place).iter().map(|link| web.url(link.to)).collect();
         assert_eq!(references(&url, &reply.body), expected, "{url}");
         if web.kind(host, page) == Kind::Html {
-            let (compact, whole_bytes) = web.compact_body(host, page);
+            let (compact, whole_bytes) = web.compact_body(host, page, Duration::ZERO);
             assert_eq!(whole_bytes, reply.body.len(), "{url}: what prose was left out");
             assert_eq!(references(&url, compact.as_bytes()), expected, "compact {url}");
             let drawn = web.page_bytes(host, page);
@@ -228,7 +233,7 @@ fn bodies_hold_exactly_their_links() {
 fn bodies_have_the_length_drawn() {
     let web = Web::new(Settings::bench(2), PORTS);
     for (host, page) in all_pages(&web) {
-        assert_eq!(web.page_reply(host, page).body.len(), 16_700);
+        assert_eq!(web.page_reply(host, page, Duration::ZERO).body.len(), 16_700);
     }
 }
 
@@ -263,7 +268,7 @@ fn the_manifest_agrees_with_a_crawl_of_the_pages() {
             outcomes.insert(url, Outcome::RobotsDenied);
             continue;
         }
-        let Answer::Reply(reply) = web.answer(web.place(host, &path)) else {
+        let Answer::Reply(reply) = web.answer(web.place(host, &path), Duration::ZERO) else {
             panic!("a play at {url}")
         };
         let (outcome, next) = match reply.status {
@@ -503,7 +508,7 @@ pub(crate) const CODINGS: [Coding; 6] = [
 #[test]
 fn framed_and_coded_replies_hold_the_body() {
     let web = Web::new(Settings::bench(2), PORTS);
-    let reply = web.page_reply(1, 3);
+    let reply = web.page_reply(1, 3, Duration::ZERO);
     for coding in CODINGS {
         for (chunked, http10) in [(false, false), (true, false), (true, true)] {
             let host = Host { coding, chunked, ..web.host(1) };

@@ -43,6 +43,8 @@ pub struct Terms {
     pub head: bool,
     /// True if the client accepts the host's content coding.
     pub coded: bool,
+    /// True if the client has what the reply shows: the reply is 304, without a body.
+    pub unmodified: bool,
 }
 
 /// A reply as bytes.
@@ -66,6 +68,9 @@ pub const BOMB_BYTES: usize = 128 << 20;
 
 /// Frames and codes a reply as its host does.
 pub fn encode(reply: &Reply, host: &Host, terms: Terms) -> Wire {
+    if terms.unmodified {
+        return encode_unmodified(reply, host, terms);
+    }
     let coded = terms.coded
         && host.coding != Coding::Identity
         && reply.content_type.starts_with("text/html")
@@ -103,6 +108,25 @@ pub fn encode(reply: &Reply, host: &Host, terms: Terms) -> Wire {
         if chunked { push_chunks(&mut bytes, body) } else { bytes.extend(body) }
     }
     Wire { bytes, fields_at, fields_end, closes }
+}
+
+/// Encodes the reply that tells a client that it has what `reply` shows (RFC 9110, section 15.4.5).
+fn encode_unmodified(reply: &Reply, host: &Host, terms: Terms) -> Wire {
+    let version = u8::from(!host.http10);
+    let mut head =
+        format!("HTTP/1.{version} 304 {}\r\nServer: synthetic\r\n{}", reason(304), reply.fields);
+    let fields_at = head.len();
+    if host.says_kept && !terms.http10 {
+        head.push_str("Connection: keep-alive\r\n");
+    }
+    let fields_end = head.len();
+    head.push_str("\r\n");
+    Wire {
+        bytes: head.into_bytes(),
+        fields_at,
+        fields_end,
+        closes: host.http10 && host.number % 2 == 1,
+    }
 }
 
 /// Writes a body in chunks of uneven sizes; the first chunk has an extension, the last a trailer
@@ -299,6 +323,7 @@ fn reason(status: u16) -> &'static str {
         301 => "Moved Permanently",
         302 => "Found",
         303 => "See Other",
+        304 => "Not Modified",
         307 => "Temporary Redirect",
         308 => "Permanent Redirect",
         400 => "Bad Request",

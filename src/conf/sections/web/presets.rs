@@ -80,6 +80,7 @@ impl Web {
             robots_deny_share: none,
             crawl_delay: Duration::from_secs(2),
             hostile: Vec::new(),
+            ..Self::default()
         }
     }
 

@@ -101,7 +101,7 @@ fn read_all(stream: &mut TcpStream) -> (Vec<u8>, Option<io::ErrorKind>) {
 }
 
 fn body_of(web: &Web, host: u32, path: &str) -> Vec<u8> {
-    match web.answer(web.place(host, path)) {
+    match web.answer(web.place(host, path), Duration::ZERO) {
         web::Answer::Reply(reply) => reply.body,
         web::Answer::Play(play) => panic!("{play:?}"),
     }
@@ -254,7 +254,9 @@ fn what_is_served_is_what_is_described() {
     for host in 0..lab.web.hosts() {
         for page in 0..lab.web.pages_of(host) {
             let place = web::Place { host, resource: web::Resource::Page(page) };
-            let web::Answer::Reply(reply) = lab.web.answer_at(place) else { panic!("a page") };
+            let web::Answer::Reply(reply) = lab.web.answer_at(place, Duration::ZERO) else {
+                panic!("a page")
+            };
             let name = lab.web.host(host).name;
             let mut stream = lab.connect(&name);
             let fields = "Accept-Encoding: gzip, deflate, br, zstd\r\nConnection: close\r\n";

@@ -1,6 +1,7 @@
 //! Compact replies equal the full ones in everything but their bulk, whose exact length they know.
 
 use super::*;
+use std::time::Duration;
 
 #[test]
 fn compact_replies_weigh_what_whole_ones_do() {
@@ -8,10 +9,10 @@ fn compact_replies_weigh_what_whole_ones_do() {
     let mut kinds = BTreeMap::new();
     for (number, page) in all_pages(&web) {
         let host = web.host(number);
-        let whole = web.page_reply(number, page);
+        let whole = web.page_reply(number, page, Duration::ZERO);
         let html = whole.content_type.starts_with("text/html");
         for coded in [false, true] {
-            let compact = web.compact(&host, page, coded);
+            let compact = web.compact(&host, page, coded, Duration::ZERO);
             let url = web.url(page_place(number, page));
             assert_eq!(compact.text_bytes, whole.body.len() as u64, "{url}");
             let packed =
@@ -43,8 +44,8 @@ fn copies_stay_copies() {
         if !matches!(web.kind(number, page), Kind::Html | Kind::Duplicate) {
             continue;
         }
-        let compact = web.compact(&web.host(number), page, true).reply.body;
-        let whole = web.page_reply(number, page).body;
+        let compact = web.compact(&web.host(number), page, true, Duration::ZERO).reply.body;
+        let whole = web.page_reply(number, page, Duration::ZERO).body;
         let first = *wholes.entry(whole).or_insert((number, page));
         copies += u32::from(first != (number, page));
         assert_eq!(*compacts.entry(compact).or_insert((number, page)), first);
@@ -58,7 +59,7 @@ fn bulk_is_left_out() {
     let web = Web::new(Settings::bench(2), PORTS);
     let host = web.host(1);
     for page in 0..web.pages_of(1) {
-        let compact = web.compact(&host, page, true);
+        let compact = web.compact(&host, page, true, Duration::ZERO);
         assert_eq!((compact.text_bytes, compact.wire_bytes), (16_700, 16_700));
         assert!(compact.reply.body.len() < 200 + 25 * 80, "{}", compact.reply.body.len());
     }

@@ -3,6 +3,7 @@
 use super::*;
 use crate::study::web::graph::{Cut, Graph, Links, tests::arrays};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// A small graph like a real one: pages in hosts of ten to fifty, linked to pages nearby and at
 /// random, with links to themselves and repeated links. Page 77 reaches all.
@@ -67,8 +68,12 @@ fn a_graph_is_served_and_crawled_whole() {
         assert_eq!(web.place(host, &web.path(place)), Some(place));
         let url = web.url(place);
         let expected: Vec<String> = web.links(place).iter().map(|link| web.url(link.to)).collect();
-        assert_eq!(references(&url, &web.page_reply(host, page).body), expected, "{url}");
-        let compact = web.compact(&web.host(host), page, true);
+        assert_eq!(
+            references(&url, &web.page_reply(host, page, Duration::ZERO).body),
+            expected,
+            "{url}"
+        );
+        let compact = web.compact(&web.host(host), page, true, Duration::ZERO);
         assert_eq!(references(&url, &compact.reply.body), expected, "compact {url}");
     }
     let entry = web.seed_places().next().unwrap();
@@ -91,7 +96,7 @@ fn a_graph_is_served_and_crawled_whole() {
 #[test]
 fn equal_graphs_and_seeds_give_equal_webs() {
     let sum = |web: &Web| {
-        let replies = all_pages(web).map(|(host, page)| web.page_reply(host, page));
+        let replies = all_pages(web).map(|(host, page)| web.page_reply(host, page, Duration::ZERO));
         let bytes =
             replies.flat_map(|reply| reply.fields.into_bytes().into_iter().chain(reply.body));
         bytes.fold(0_u64, |sum, byte| (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
