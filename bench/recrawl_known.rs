@@ -86,7 +86,7 @@ pub(super) fn run(pages: u64, visits: u64) {
         longest = longest.max(units);
         loop {
             bytes.clear();
-            if calendar.take(&mut bytes).is_none() {
+            if calendar.take(now, &mut bytes).is_none() {
                 break;
             }
             let mut take = Take::new(&bytes);

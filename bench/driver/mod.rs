@@ -93,6 +93,7 @@ impl Driver {
             purpose: Purpose::Page,
             target: found.url.target(),
             via: (!found.via.is_empty()).then_some(found.via),
+            known: &[],
         };
         let added = self.backlog.add_to(id, &parts, found.quality, now);
         assert!(matches!(added, Queued::Waits), "there is room");

@@ -3,7 +3,7 @@
 use crate::conf::{self, Conf, Decimal, DiskFull, Scheme};
 use crate::dns::address;
 use crate::engine::settings::{
-    CHAINS_MAX, Connections, Identity, Limits, Retries, Robots, Scoring, Settings, State,
+    CHAINS_MAX, Connections, Identity, Limits, Recrawl, Retries, Robots, Scoring, Settings, State,
 };
 use crate::ground::quality::Quality;
 use crate::http::coding::DecodeLimits;
@@ -67,6 +67,7 @@ pub fn engine(conf: &Conf, key: [u8; 16]) -> Settings {
             },
             free_min: conf.disk.free_min,
         },
+        recrawl: recrawl(&conf.recrawl),
         cluster: None,
         trace: conf.job.trace,
         fingerprint_key: key,
@@ -143,6 +144,16 @@ fn connections(conf: &conf::Connections) -> Connections {
             refused: conf.addresses_refused.clone(),
         },
     }
+}
+
+fn recrawl(conf: &conf::Recrawl) -> Option<Recrawl> {
+    conf.policy.map(|policy| Recrawl {
+        policy,
+        share: conf.share.as_f64(),
+        interval_min: conf.interval_min,
+        interval_max: conf.interval_max,
+        change_interval: conf.change_interval,
+    })
 }
 
 fn retries(conf: &conf::Retries) -> Retries {

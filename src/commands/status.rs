@@ -4,7 +4,7 @@ use super::ctl::ask;
 use super::job::directory;
 use super::show::{COLUMNS, clip, count, rate, time};
 use super::{Exit, Failure};
-use crate::engine::status::{LimitsLeft, Sharing, State, Status};
+use crate::engine::status::{KnownPages, LimitsLeft, Sharing, State, Status};
 use crate::os::console;
 use indicatif::HumanBytes;
 use std::fmt::Write as _;
@@ -88,6 +88,7 @@ fn picture(status: &Status, job: &str) -> String {
         let waiting = count(status.scores_waiting);
         lines.push(format!("  the links of {waiting} pages wait for scores (quality.command)"));
     }
+    lines.extend(status.known.iter().map(known));
     if let Some(end) = &status.end {
         lines.push(format!("  may end in {}, on {}", seconds(end.seconds), moment(&end.at)));
         lines.push(format!("    by {}", end.basis));
@@ -120,6 +121,19 @@ fn picture(status: &Status, job: &str) -> String {
         writeln!(text, "{}", clip(&line, COLUMNS)).expect("a string takes all");
     }
     text
+}
+
+/// Describes the pages that the crawl comes back to.
+fn known(known: &KnownPages) -> String {
+    let next =
+        known.next_s.map_or(String::new(), |next| format!("; next in {}", seconds(next.into())));
+    format!(
+        "  {} known pages: visits found {} changed, {} not, {} gone{next}",
+        count(known.pages),
+        count(known.changed),
+        count(known.unchanged),
+        count(known.gone)
+    )
 }
 
 /// Describes what is left until limits are reached; nothing without limits.

@@ -42,6 +42,7 @@ pub(super) fn clashes(conf: &Conf, given: &Given<'_>) -> Vec<Clash> {
     sizes(conf, &mut clash);
     admin(conf, &mut clash);
     cluster(conf, &mut clash);
+    recrawl(conf, &mut clash);
     clashes
 }
 
@@ -234,6 +235,30 @@ fn cluster(conf: &Conf, clash: &mut Reporter<'_>) {
         is_node && !conf.state.keep,
         &["state.keep", "cluster.name"],
         "a node that keeps no state can't say what it has fetched; write keep = true",
+    );
+}
+
+/// Checks that a crawl can come back to pages as it is told to.
+fn recrawl(conf: &Conf, clash: &mut Reporter<'_>) {
+    let recrawl = &conf.recrawl;
+    clash(
+        recrawl.policy.is_some() && conf.cluster.name.is_some(),
+        &["recrawl.policy", "cluster.name"],
+        "a shared crawl can't come back to pages yet; write policy = \"none\"",
+    );
+    clash(
+        recrawl.policy.is_some() && !conf.state.keep,
+        &["recrawl.policy", "state.keep"],
+        "known pages are kept on disk, as a part of the state; write keep = true",
+    );
+    clash(
+        recrawl.interval_min > recrawl.interval_max,
+        &["recrawl.interval_min", "recrawl.interval_max"],
+        &format!(
+            "{} is longer than interval_max, {}; lower it, or raise that",
+            show_time(recrawl.interval_min),
+            show_time(recrawl.interval_max)
+        ),
     );
 }
 

@@ -32,8 +32,8 @@ pub use mistake::{Mistake, Mistakes, Place};
 pub use sections::{
     Admin, Allowance, Burst, Cluster, Compare, Connections, DiskFull, DiskSpace, Events, Fetch,
     HostsFile, Identity, Job, Lab, Limits, Links, Memory, Names, Over, Pipeline, Policy,
-    Politeness, Preset, Profile, Qualities, Report, Retries, Schedule, Scheme, Scope, Sim, Site,
-    SiteKeys, Source, State, Store, Tls, UrlKey, Web, Worth,
+    Politeness, Preset, Profile, Qualities, Recrawl, Report, Retries, Schedule, Scheme, Scope, Sim,
+    Site, SiteKeys, Source, State, Store, Tls, UrlKey, Web, Worth,
 };
 pub use setting::Setting;
 pub use site::{HIDDEN, SiteTable};
@@ -67,6 +67,8 @@ pub struct Conf {
     pub politeness: Politeness,
     /// The section `[retries]`: when failed fetches are repeated.
     pub retries: Retries,
+    /// The section `[recrawl]`: how the crawl comes back to known pages.
+    pub recrawl: Recrawl,
     /// The section `[names]`: how host names are resolved.
     pub names: Names,
     /// The section `[connections]`: how many connections there are, how long, and to which

@@ -175,7 +175,7 @@ impl Engine {
         let jar = match item.purpose {
             Purpose::Hop(number) => &self.chains.live.get(&number)?.jar,
             Purpose::Robots(of, 1..) => self.robots.jar(of)?,
-            Purpose::Robots(..) | Purpose::Page => return None,
+            Purpose::Robots(..) | Purpose::Page | Purpose::Again => return None,
         };
         let url = self.backlog.origin(id).url_of(&item.target);
         let url = UrlRef::from_canonical(url.as_bytes()).expect("it was queued");
@@ -205,7 +205,7 @@ impl Engine {
         };
         let known = match fetch.item.purpose {
             Purpose::Hop(number) => self.chains.live.remove(&number).map(|chain| (number, chain)),
-            Purpose::Page | Purpose::Robots(..) => None,
+            Purpose::Page | Purpose::Again | Purpose::Robots(..) => None,
         };
         let (number, mut chain) = match known {
             Some((number, mut chain)) => {
@@ -419,6 +419,7 @@ impl Engine {
             purpose: Purpose::Hop(number),
             found_as: first.found_as,
             via: Some(Rc::clone(&hop.via).into()),
+            known: None,
         };
         self.chains.live.insert(number, chain);
         if !self.claim_capture(id, url.view(), item.purpose, || item.clone()) {
@@ -427,8 +428,11 @@ impl Engine {
     }
 
     /// Handles the final outcome of a URL that leads no further. If it is a hop, its chain ends.
-    pub(super) fn finish_url(&mut self, item: &Item, url: &str, outcome: Outcome) {
+    pub(super) fn finish_url(&mut self, id: ServerId, item: &Item, url: &str, outcome: Outcome) {
         let Purpose::Hop(number) = item.purpose else {
+            if item.purpose == Purpose::Again {
+                return self.refuse_again(id, item);
+            }
             self.counts.seeds.note_outcome(item, url, outcome);
             return;
         };
@@ -524,7 +528,10 @@ impl Engine {
     /// waiting. Chains whose first URL is on a server that was given up are left out.
     pub(super) fn chains_waiting(&self) -> impl Iterator<Item = (ServerId, Item)> {
         let waits = |id: ServerId| self.sites.get(id).retired_as().is_none();
-        let chains = self.chains.live.values().filter(move |chain| waits(chain.server));
+        // What a known page redirects to is found again at its next visit.
+        let is_new = |chain: &&Chain| chain.first.purpose != Purpose::Again;
+        let chains = self.chains.live.values().filter(is_new);
+        let chains = chains.filter(move |chain| waits(chain.server));
         chains.map(|chain| (chain.server, chain.first.clone()))
     }
 

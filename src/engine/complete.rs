@@ -95,7 +95,7 @@ impl Engine {
         log::trace!("{}: {}", fetch.url, fetched.outcome.name());
         match fetch.item.purpose {
             Purpose::Robots(of, _) => self.robots_complete(slot, fetched, of),
-            Purpose::Page | Purpose::Hop(_) if again => {
+            Purpose::Page | Purpose::Hop(_) | Purpose::Again if again => {
                 fetched.fetch.notes.push("retried");
                 let facts = self.facts_of(slot, &fetched);
                 self.write_line(&fetched.fetch, &facts, &[]);
@@ -103,7 +103,9 @@ impl Engine {
                 let id = self.wire.conn(slot).server;
                 self.retry(id, fetched.fetch, fetched.outcome);
             }
-            Purpose::Page | Purpose::Hop(_) => self.page_complete(slot, fetched),
+            Purpose::Page | Purpose::Hop(_) | Purpose::Again => {
+                self.page_complete(slot, fetched);
+            }
         }
     }
 
@@ -169,12 +171,19 @@ impl Engine {
         let mut units = 0;
         let redirect = head.and_then(|head| Redirect::of(&fetch, head, reply.head(), &mut units));
         self.turn.charge(Work::Redirects, units);
+        let is_same = self.note_visit(id, &fetch, &facts, &reply, head);
         if let Some(redirect) = redirect {
             self.write_line(&fetch, &facts, &[]);
             self.redirected(id, &fetch, redirect);
             return self.wire.release(reply);
         }
-        self.finish_url(&fetch.item, &fetch.url, outcome);
+        if fetch.item.purpose != Purpose::Again {
+            self.finish_url(id, &fetch.item, &fetch.url, outcome);
+        }
+        if is_same {
+            self.write_line(&fetch, &facts, &[]);
+            return self.wire.release(reply);
+        }
         let is_requisite = fetch.item.distance().requisite > 0;
         let links = self.settings.links_of(&fetch.url, is_requisite);
         let sources = head.map(|head| LinkSources::of(&reply, head, &links));
@@ -191,12 +200,9 @@ impl Engine {
         sources: Option<LinkSources>,
     ) {
         if let Some(sources) = sources {
-            self.counts.pages += 1;
-            self.counts.pages_of_run += 1;
-            self.count_page(&fetch.url);
-            fetch.reservation = None;
-            self.counts.media_type(facts.mime());
-            self.counts.quality_millionths += fetch.item.quality.millionths();
+            if fetch.item.purpose != Purpose::Again {
+                self.count_new_page(&mut fetch, &facts);
+            }
             for note in sources.notes.iter().copied() {
                 self.counts.cut(note, 1);
                 fetch.notes.push(note);
@@ -208,6 +214,16 @@ impl Engine {
         self.note_settled(&fetch.url);
         self.write_line(&fetch, &facts, &[]);
         self.wire.release(reply);
+    }
+
+    /// Counts a page that was fetched for the first time.
+    fn count_new_page(&mut self, fetch: &mut Fetch, facts: &LogFacts) {
+        self.counts.pages += 1;
+        self.counts.pages_of_run += 1;
+        self.count_page(&fetch.url);
+        fetch.reservation = None;
+        self.counts.media_type(facts.mime());
+        self.counts.quality_millionths += fetch.item.quality.millionths();
     }
 
     /// Tries the next address of a server after one failed, or ends the visit with the failure if
@@ -238,7 +254,7 @@ impl Engine {
     pub(super) fn finish_unsent(&mut self, id: ServerId, item: &Item, outcome: Outcome) {
         let url = self.backlog.origin(id).url_of(&item.target);
         self.note_settled(&url);
-        self.finish_url(item, &url, outcome);
+        self.finish_url(id, item, &url, outcome);
     }
 }
 

@@ -63,10 +63,13 @@ pub enum Work {
     Repriced,
     /// DNS look-ups begun, each with a fixed cost.
     Names,
+    /// Known pages that came up to be visited again or filed again: bytes read, and a fixed cost
+    /// for each.
+    Again,
 }
 
 /// For each kind of work, in the order of [`Work`]: its name in the summary, and its budget.
-const KINDS: [(Work, &str, Budget); 17] = [
+const KINDS: [(Work, &str, Budget); 18] = [
     (Work::Received, "received", Budget::Intake),
     (Work::Secured, "secured", Budget::Intake),
     (Work::Archived, "archived", Budget::Intake),
@@ -84,6 +87,7 @@ const KINDS: [(Work, &str, Budget); 17] = [
     (Work::Census, "census", Budget::Queues),
     (Work::Repriced, "repriced", Budget::Queues),
     (Work::Names, "names", Budget::Names),
+    (Work::Again, "again", Budget::Queues),
 ];
 
 impl Work {

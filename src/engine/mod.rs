@@ -38,6 +38,7 @@ pub mod outcome;
 pub mod settings;
 
 pub mod admission;
+mod again;
 mod archive;
 pub mod backlog;
 mod chain;
@@ -80,6 +81,7 @@ pub use resume::Earlier;
 pub use storage::FatalError;
 
 use admission::{Admission, Discovery};
+use again::Again;
 use archive::Archive;
 use backlog::Backlog;
 use chain::Chains;
@@ -206,9 +208,13 @@ impl Engine {
             Box::new(Cluster::new(own, pace, crawl, counts_domains))
         });
         admission.set_masks(cluster.as_deref().map(Cluster::masks));
+        let mut backlog = Backlog::new(&settings.frontier, settings.state.crawl);
+        if let Some(recrawl) = settings.recrawl {
+            backlog.set_again(Again::new(recrawl, settings.state.crawl, now.unix.seconds()));
+        }
         let ledger = Ledger::new(settings.turn_bytes_max, archive::units_max(&settings));
         Ok(Self {
-            backlog: Backlog::new(&settings.frontier, settings.state.crawl),
+            backlog,
             visits,
             admission,
             wire: Wire::new(&settings, requests),
@@ -462,6 +468,7 @@ impl Engine {
             self.visits.deadline().filter(|_| !self.is_stopping()),
             self.checkpoint_deadline(),
             self.visits.census().deadline(),
+            self.again_deadline(),
             self.pages.scoring().deadline(),
             self.cluster.as_ref().and_then(|own| own.deadline()),
         ];
@@ -486,6 +493,7 @@ impl Engine {
         self.turn.back(stage);
         self.resume_paused();
         self.work_replays();
+        self.work_again();
         self.check_limits();
         self.work_prices();
         self.begin_visits();

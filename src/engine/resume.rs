@@ -5,6 +5,7 @@
 //! an unclean stop every server rests for the longest time that it may be owed.
 //! Cost: the snapshot is read once, and the part of the archive's index that is newer.
 
+use super::again::RATES;
 use super::archive::verify;
 use super::backlog::{self, ROBOTS_TXT};
 use super::checkpoint::manifest::Manifest;
@@ -81,6 +82,10 @@ impl Earlier {
         &self.0.written
     }
 }
+
+/// What is said when a crawl came back to known pages, and no longer does.
+const NOT_AGAIN: &str = "recrawl.policy is \"none\", and wasn't before: what is known of pages is \
+                         dropped, and they aren't visited again";
 
 impl Engine {
     /// Opens a crawl that keeps its state on this disk: resumes the crawl that is there, or begins
@@ -207,6 +212,13 @@ impl Engine {
         if kind == 0 {
             return Ok(());
         }
+        if kind == checkpoint::AGAIN {
+            let again = self.backlog.again_mut();
+            if again.is_none() {
+                log::warn!("{NOT_AGAIN}");
+            }
+            return again.map_or(Ok(()), |again| again.restore_mark(&state));
+        }
         // A node's crawl resumes as a node.
         let own = self.cluster.as_deref_mut().zip(self.admission.masks_mut());
         let (cluster, masks) = own.ok_or(Flaw::Senseless)?;
@@ -246,6 +258,10 @@ impl Engine {
             checkpoint::RATING => self.admission.rating_mut().decode(frame.payload)?,
             checkpoint::GIVEN_UP => self.backlog.given_up_mut().restore_mark(frame.payload)?,
             checkpoint::SHELF => self.backlog.shelf_mut().restore_mark(frame.payload)?,
+            RATES => {
+                let again = self.backlog.again_mut();
+                again.map_or(Ok(()), |again| again.restore_rates(frame.payload))?;
+            }
             checkpoint::HELD => {
                 let key = Fingerprint(take.u64()?);
                 self.admission.seen_mut().offer(key, take.rest());
@@ -253,7 +269,7 @@ impl Engine {
             checkpoint::SCORING => self.restore_links(frame.payload)?,
             checkpoint::PAGES => self.admission.quotas_mut().decode(frame.payload)?,
             checkpoint::JOINED => self.admission.seed_redirects().decode(frame.payload)?,
-            checkpoint::CLUSTER | checkpoint::OUTBOX => {
+            checkpoint::CLUSTER | checkpoint::OUTBOX | checkpoint::AGAIN => {
                 parts.0 = frame.kind;
                 parts.1.extend_from_slice(frame.payload);
             }

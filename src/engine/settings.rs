@@ -2,6 +2,7 @@
 
 use crate::dns::address;
 use crate::http::request::{BadField, Fixed};
+use crate::recrawl::worth;
 use crate::url::UrlRef;
 use crate::url::site;
 use crate::{dns, frontier, http, links, rating, seen, store, url};
@@ -63,6 +64,8 @@ pub struct Settings {
     pub store: store::Settings,
     /// The state that makes the crawl resumable.
     pub state: State,
+    /// How the crawl comes back to known pages; `None` if it doesn't.
+    pub recrawl: Option<Recrawl>,
     /// What makes this crawl a part of one that several machines share; `None` if it isn't.
     pub cluster: Option<super::node::Settings>,
     /// Whether the stream of discovered URLs is written to a trace.
@@ -81,6 +84,21 @@ pub struct Settings {
     /// The size of each budget of work of a turn, in units of work. One unit costs about as much as
     /// scanning one byte of a page: see `engine::ledger`.
     pub turn_bytes_max: usize,
+}
+
+/// How the crawl comes back to known pages.
+#[derive(Clone, Copy, Debug)]
+pub struct Recrawl {
+    /// Which pages are visited again.
+    pub policy: worth::Policy,
+    /// The share of requests that visits to known pages may have while there are new URLs.
+    pub share: f64,
+    /// The shortest time between two visits of a page.
+    pub interval_min: Duration,
+    /// The longest one.
+    pub interval_max: Duration,
+    /// The time between two changes that is expected of a page of which nothing is known.
+    pub change_interval: Duration,
 }
 
 impl Settings {

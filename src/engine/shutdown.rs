@@ -249,6 +249,8 @@ impl Engine {
             && self.counts.shelved == 0
             && self.chains.len() == 0
             && !has_urls()
+            // A crawl that comes back never ends by itself.
+            && self.backlog.again().is_none_or(|again| again.pages() == 0)
     }
 
     /// Returns whether anything is under way: requests, replies, look-ups, or what follows from

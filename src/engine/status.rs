@@ -55,9 +55,41 @@ pub struct Status {
     pub largest: Vec<Largest>,
     /// When the crawl may end, if it can be estimated.
     pub end: Option<End>,
+    /// The pages that the crawl comes back to; `None` if it doesn't.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub known: Option<KnownPages>,
     /// This node's part in a crawl that several machines share; `None` in a crawl of one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cluster: Option<Sharing>,
+}
+
+/// The pages that a crawl comes back to, and what came of its visits in all runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct KnownPages {
+    /// The known pages.
+    pub pages: u64,
+    /// Those that wait in the queues of their servers, or are under way.
+    pub queued: u64,
+    /// The seconds until the next one comes up; `None` if none waits.
+    pub next_s: Option<u32>,
+    /// What a visit must be worth: of a page of mean importance, the seconds that it adds to the
+    /// time for which its copy is up to date.
+    pub bar: f64,
+    /// Visits that found another page than before.
+    pub changed: u64,
+    /// Visits that found the same page.
+    pub unchanged: u64,
+    /// Visits that found no page any more, or a redirect.
+    pub gone: u64,
+    /// Visits that failed.
+    pub failed: u64,
+    /// Pages that came up and that robots.txt, the scope or a command forbids to visit now.
+    pub refused: u64,
+    /// Pages that have vanished for good.
+    pub forgotten: u64,
+    /// Visits before a page's time, because nothing else was to be done.
+    pub early: u64,
 }
 
 impl Status {
@@ -296,6 +328,7 @@ impl Engine {
             end: (state == State::Crawling)
                 .then(|| self.end_estimate(rate(now.settled, sample.settled)))
                 .flatten(),
+            known: self.known_pages(),
             cluster: self.sharing(),
         };
         self.add_census(&mut status);

@@ -80,6 +80,11 @@ impl UnixTime {
         self.0
     }
 
+    /// Returns the whole seconds since 1970-01-01T00:00:00Z; at most those until 2106.
+    pub fn seconds(self) -> u32 {
+        u32::try_from(self.0 / 1_000_000).unwrap_or(u32::MAX)
+    }
+
     /// Returns this time minus `by`, or 1970-01-01T00:00:00Z if that would be earlier.
     pub fn before(self, by: Duration) -> Self {
         let us = u64::try_from(by.as_micros()).unwrap_or(u64::MAX);

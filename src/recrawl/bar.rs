@@ -12,6 +12,7 @@
 //! Cost: no call looks at more than one page.
 
 use crate::ground::real::exp;
+use std::ops::RangeInclusive;
 
 /// The share of the bar at which a page is filed: it comes up early, so that it isn't late when the
 /// bar has fallen.
@@ -23,6 +24,8 @@ const GAIN: f64 = 10.0;
 const PAGES_MIN: f64 = 100.0;
 /// The most visits that wait to be made: more are not saved up.
 const SAVED_MAX: f64 = 16.0;
+/// The range of the bar.
+const WORTH: RangeInclusive<f64> = 1e-12..=1e18;
 
 /// The bar, and the visits that were granted and not made.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -34,7 +37,18 @@ pub struct Bar {
 impl Bar {
     /// Creates the bar of a crawl that begins. It finds its place by itself.
     pub fn new(worth: f64) -> Self {
-        Self { worth, granted: 0.0 }
+        Self { worth: worth.clamp(*WORTH.start(), *WORTH.end()), granted: 0.0 }
+    }
+
+    /// Returns what a checkpoint keeps: the bar, and the visits that were granted and not made.
+    pub fn parts(&self) -> (f64, f64) {
+        (self.worth, self.granted)
+    }
+
+    /// Returns the bar that has these parts; `None` if none has.
+    pub fn of_parts(worth: f64, granted: f64) -> Option<Self> {
+        let is_right = WORTH.contains(&worth) && (0.0..=1e9).contains(&granted);
+        is_right.then_some(Self { worth, granted })
     }
 
     /// Returns what a visit has to be worth.
@@ -72,7 +86,7 @@ impl Bar {
     fn follow(&mut self, visits: f64, known: usize) {
         let known = (known as f64).max(PAGES_MIN);
         self.worth *= exp((GAIN * visits / known).clamp(-1.0, 1.0));
-        self.worth = self.worth.clamp(1e-12, 1e18);
+        self.worth = self.worth.clamp(*WORTH.start(), *WORTH.end());
     }
 }
 

@@ -149,11 +149,11 @@ impl Known {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::ground::random::Random;
 
-    fn known() -> Known {
+    pub(crate) fn known() -> Known {
         Known {
             importance: 2.5,
             rate: Rate::of_mean(1e-6),

@@ -79,6 +79,11 @@ pub struct Digest {
 }
 
 impl Digest {
+    /// Returns the first twenty bytes of the digest, which is all of SHA-1.
+    pub fn beginning(&self) -> [u8; 20] {
+        self.value[..20].try_into().expect("twenty of thirty-two bytes")
+    }
+
     /// Parses a digest with its label, as in WARC-Payload-Digest.
     pub(super) fn parse(text: &str) -> Option<Self> {
         use Algorithm::{Sha1Base32, Sha256Base32, Sha256Hex};

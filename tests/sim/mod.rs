@@ -1,6 +1,7 @@
 //! Whole webs in the simulated world: crawls compared with the web's own manifest, faults that end,
 //! histories that repeat, a core that saturates.
 
+mod again;
 mod budget;
 mod census;
 mod cluster;

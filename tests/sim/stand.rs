@@ -10,6 +10,7 @@ use sted::conf::Conf;
 use sted::engine::Engine;
 use sted::engine::counts::Counts;
 use sted::engine::settings::Settings;
+use sted::engine::status::KnownPages;
 use sted::ground::stats::{Meter, still};
 use sted::ground::time::Instant;
 use sted::seeds;
@@ -67,6 +68,8 @@ pub struct Crawl {
     /// Figures once a [`PERIOD`] and at the end.
     pub looks: Vec<(Duration, Figures)>,
     pub log: Vec<u8>,
+    /// The pages that the crawl comes back to.
+    pub known: Option<KnownPages>,
 }
 
 impl Plan {
@@ -119,12 +122,24 @@ impl Plan {
         ended.unwrap_or_else(|error| panic!("{error}"));
         let (hash, actions) = (world.actions_hash(), world.actions().to_owned());
         let (counts, figures) = (engine.counts().clone(), world.figures());
-        let took = engine.elapsed();
+        let (took, known) = (engine.elapsed(), engine.known_pages());
         let trouble = engine.fatal_error().map(ToString::to_string);
         drop((engine, world));
         let log = disk.read("crawl.log").unwrap_or_default();
         let observations = Rc::into_inner(observations).expect("the world is gone").into_inner();
-        Crawl { web, observations, hash, actions, counts, figures, took, trouble, looks, log }
+        Crawl {
+            web,
+            observations,
+            hash,
+            actions,
+            counts,
+            figures,
+            took,
+            trouble,
+            looks,
+            log,
+            known,
+        }
     }
 
     fn conf(&self) -> Conf {

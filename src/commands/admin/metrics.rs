@@ -101,6 +101,7 @@ pub(super) fn all() -> Vec<Metric> {
     all.extend(archive());
     all.extend(looping());
     all.extend(resources());
+    all.extend(known());
     all.extend(node());
     all.extend(logs());
     all
@@ -283,6 +284,32 @@ fn archive() -> [Metric; 5] {
         }),
         counter("sted_checkpoints", "Checkpoints that became durable.", |shown| {
             one(shown.snapshot.grown(|counts| counts.checkpoints))
+        }),
+    ]
+}
+
+/// The pages that the crawl comes back to; none in a crawl that doesn't.
+fn known() -> [Metric; 4] {
+    [
+        gauge("sted_known_pages", "Pages that the crawl comes back to.", |shown| {
+            maybe(shown.snapshot.status.known.map(|known| known.pages as f64))
+        }),
+        gauge("sted_known_pages_queued", "Known pages in queues and under way.", |shown| {
+            maybe(shown.snapshot.status.known.map(|known| known.queued as f64))
+        }),
+        gauge("sted_known_bar", "What a visit to a known page must be worth.", |shown| {
+            maybe(shown.snapshot.status.known.map(|known| known.bar))
+        }),
+        counter("sted_known_visits", "Visits to known pages, by what they found.", |shown| {
+            let rows = shown.snapshot.status.known.map(|known| {
+                [
+                    ("changed", known.changed as f64),
+                    ("unchanged", known.unchanged as f64),
+                    ("gone", known.gone as f64),
+                    ("failed", known.failed as f64),
+                ]
+            });
+            by("found", rows.into_iter().flatten())
         }),
     ]
 }

@@ -1,6 +1,6 @@
-//! Tests of crawls of the open web that have no end.
+//! Tests of crawls that have no end: of the open web, and those that come back to known pages.
 
-use super::{Case, hold};
+use super::{Case, hold, lab};
 
 /// A configuration of the real web without a limit.
 fn endless(text: &str) -> String {
@@ -20,4 +20,33 @@ const CLASHES: &[Case] = &[
 #[test]
 fn a_crawl_without_end_is_meant() {
     hold(CLASHES);
+}
+
+const AGAIN: &[Case] = &[
+    (lab, "recrawl.policy = \"greedy\"", None, "a crawl that comes back"),
+    (lab, "recrawl.policy = \"often\"", Some("recrawl.policy"), "no policy"),
+    (
+        lab,
+        "recrawl.policy = \"greedy\"\nstate.keep = false",
+        Some("recrawl.policy"),
+        "known pages are a part of the state",
+    ),
+    (
+        lab,
+        "recrawl.policy = \"greedy\"\ncluster.name = \"c\"\ncluster.node = \"a\"\n\
+         cluster.servers = [\"nats://a.test:4222\"]",
+        Some("recrawl.policy"),
+        "a shared crawl doesn't come back",
+    ),
+    (
+        lab,
+        "recrawl.interval_min = \"9d\"\nrecrawl.interval_max = \"8d\"",
+        Some("recrawl.interval_min"),
+        "no time is between them",
+    ),
+];
+
+#[test]
+fn a_crawl_that_comes_back_can() {
+    hold(AGAIN);
 }

@@ -278,6 +278,7 @@ impl Engine {
             purpose: Purpose::Page,
             target: url.target(),
             via,
+            known: &[],
         };
         if !self.claim_capture(id, url, Purpose::Page, || parts.item(quality)) {
             self.queue_parts(id, &parts, quality);
@@ -292,6 +293,7 @@ impl Engine {
     fn queue_parts(&mut self, id: ServerId, parts: &Parts<'_>, quality: Quality) {
         match self.backlog.add_to(id, parts, quality, self.turn.at()) {
             Queued::Waits => {}
+            Queued::Retired(item) if item.purpose == Purpose::Again => self.refuse_again(id, &item),
             Queued::Retired(item) => {
                 self.counts.losses.add_url(self.backlog.origin(id).as_str());
                 self.note_given_up(id, &item, self.given_up_as(id));

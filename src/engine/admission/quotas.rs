@@ -277,7 +277,7 @@ impl Engine {
         if !self.admission.quotas.is_any() {
             return None;
         }
-        let item = self.backlog.peek(id).filter(|item| !item.is_robots())?;
+        let item = self.backlog.peek(id).filter(|item| item.may_become_page())?;
         let target = item.target.clone();
         Some(self.backlog.origin(id).url_of(&target))
     }

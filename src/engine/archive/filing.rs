@@ -267,7 +267,7 @@ impl Engine {
             // A chain begins again at its first URL, and the robots.txt of a server is requested
             // again anyway.
             let is_saved = match item.purpose {
-                Purpose::Page => true,
+                Purpose::Page | Purpose::Again => true,
                 Purpose::Robots(of, redirects) => (of, redirects) != (server, 0),
                 Purpose::Hop(_) => false,
             };

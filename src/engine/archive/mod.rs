@@ -22,7 +22,7 @@ use crate::ground::stats::Stage;
 use crate::ground::time::{Instant, Now, UnixTime};
 use crate::store::{Position, Store, Totals};
 pub(super) use filing::{Filed, FiledPage, Filing};
-pub(super) use record::{LogFacts, Recorded, Unsent, cut_as, units_max};
+pub(super) use record::{AGAIN, LogFacts, Recorded, Unsent, cut_as, units_max};
 use replay::Replays;
 pub(super) use verify::verify;
 

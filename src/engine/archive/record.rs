@@ -19,7 +19,7 @@ use crate::ground::time::UnixTime;
 use crate::http::response::{Framing, Head};
 use crate::robots::Rules;
 use crate::store::log::{FORMAT, Line, Politeness, RULES_BYTES_MAX, SitePoliteness};
-use crate::store::{self, Capture, OwnCapture, Receipt, Tls, Truncated};
+use crate::store::{self, Capture, Digest, OwnCapture, Receipt, Tls, Truncated};
 use crate::url::UrlRef;
 use crate::url::site::Matcher;
 use smallvec::SmallVec;
@@ -65,6 +65,11 @@ impl LogFacts {
     /// Returns whether the reply has a record of its own, which doesn't refer to an earlier one.
     pub(in crate::engine) fn is_new_record(&self) -> bool {
         self.receipt.as_ref().is_some_and(|receipt| !receipt.revisit)
+    }
+
+    /// Returns the digest of the payload, if it is archived.
+    pub(in crate::engine) fn payload_digest(&self) -> Option<Digest> {
+        self.receipt.as_ref().map(|receipt| receipt.digest)
     }
 
     /// Returns the Content-Type field as received; empty if there is none.
@@ -485,8 +490,12 @@ fn annotations<'a>(fetch: &Fetch, facts: &LogFacts, tries: &'a str) -> SmallVec<
     words
 }
 
+/// The annotation of a fetch of a page that was fetched before.
+pub(in crate::engine) const AGAIN: &str = ANNOTATIONS[0];
+
 /// All annotations, except for numbers of tries.
-const ANNOTATIONS: [&str; 33] = [
+const ANNOTATIONS: [&str; 34] = [
+    "again",
     "lenTrunc",
     "timeTrunc",
     "disconnectTrunc",

@@ -197,7 +197,7 @@ impl Engine {
             return false;
         }
         let is_wanted = |item: &&Item| match item.purpose {
-            Purpose::Page => true,
+            Purpose::Page | Purpose::Again => true,
             Purpose::Robots(..) => false,
             Purpose::Hop(chain) => self.chains.has(chain),
         };

@@ -6,268 +6,26 @@
 //! back if the visit ends without requesting it, or if a better one is queued. This part of the
 //! engine also keeps the URLs of servers that were given up.
 //!
-//! ```text
-//! payload  letter | bits, requisite << 4 | redirects | tries | depth u16
-//!          | for a robots.txt: server u32, redirects; for a hop: chain u32
-//!          | target | if there is one: "\n" and the page it was found on
-//! ```
-//!
 //! Law: an item is taken as it was queued.
 //! Cost: a copy of the URL in and out.
 
 mod given_up;
+mod item;
 
+use super::again::Again;
 use crate::frontier::{self, Added, Frontier, Key, Search, ServerId, Visit};
-use crate::ground::codec::{Put, Short, Take};
 use crate::ground::disk::{self, Disk};
 use crate::ground::frame;
 use crate::ground::map::Map;
 use crate::ground::quality::Quality;
 use crate::ground::time::{Instant, Now};
-use crate::url::scope::Distance;
 use std::collections::hash_map::Entry;
-use std::ops::{Deref, DerefMut, Range};
-use std::rc::Rc;
+use std::ops::{Deref, DerefMut};
 
 use given_up::GivenUp;
 pub(super) use given_up::{FOLDER as GIVEN_UP_FOLDER, SHELF_FOLDER};
-
-/// The target of every server's robots.txt.
-pub(super) const ROBOTS_TXT: &str = "/robots.txt";
-
-/// One URL that waits to be fetched. Its origin (scheme, host and port) is not in it: it is that of
-/// the server in whose queue the URL waits.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Item {
-    /// The path and query, beginning with `/`.
-    pub target: Text,
-    /// The quality that was estimated when the URL was discovered.
-    pub quality: Quality,
-    /// The number of the URL in the order of arrival; set when the item is taken from its queue.
-    pub arrival: u64,
-    /// The number of links that lead from a seed to the URL.
-    pub depth: u16,
-    /// The number of hops from the page that the URL is a requisite of; 0 for a page.
-    pub requisite: u8,
-    /// The number of redirects that were followed to reach the URL.
-    pub hops: u8,
-    /// The number of tries of the URL that failed.
-    pub tries: u8,
-    /// What the URL is fetched for.
-    pub purpose: Purpose,
-    /// Heritrix's letter for how the URL was found (`L`, `E`, `R`, ...); `-` for a seed.
-    pub found_as: u8,
-    /// The URL of the page on which this one was found; `None` if there is none.
-    pub via: Option<Text>,
-}
-
-/// A part of a shared string: the target and the page of an [`Item`] use one allocation.
-#[derive(Clone, Debug)]
-pub struct Text {
-    whole: Rc<str>,
-    range: Range<usize>,
-}
-
-/// What a URL is fetched for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Purpose {
-    /// A page of the crawl.
-    Page,
-    /// The robots.txt of the server with this id, after this number of redirects, which may have
-    /// led to another server.
-    Robots(ServerId, u8),
-    /// A page that a redirect led to: the next hop of the chain with this number.
-    Hop(u32),
-}
-
-const PURPOSES: u8 = 3;
-const HAS_VIA: u8 = 4;
-/// The position of the hops of a requisite in the bits of a payload: 15 fit in.
-const REQUISITE: u32 = 4;
-const VIA: u8 = b'\n';
-
-impl Item {
-    /// Returns whether the item is queued ahead of the pages of its server.
-    pub fn is_first(&self) -> bool {
-        self.purpose != Purpose::Page
-    }
-
-    /// Returns whether the item is a robots.txt file, which no robots.txt forbids.
-    pub fn is_robots(&self) -> bool {
-        matches!(self.purpose, Purpose::Robots(..))
-    }
-
-    /// Returns the key that determines the item's position in its queue.
-    pub fn key(&self) -> Key {
-        Key { is_first: self.is_first(), quality: self.quality, arrival: self.arrival }
-    }
-
-    /// Returns the fields of the item that its payload holds, borrowed.
-    pub fn parts(&self) -> Parts<'_> {
-        let Self { depth, requisite, hops, tries, purpose, found_as, .. } = *self;
-        Parts {
-            found_as,
-            hops,
-            tries,
-            depth,
-            requisite,
-            purpose,
-            target: &self.target,
-            via: self.via.as_deref(),
-        }
-    }
-
-    /// Decodes a payload, which its queue returned with this key.
-    ///
-    /// # Errors
-    /// The bytes are no payload.
-    pub fn decode(payload: &[u8], key: Key) -> Result<Self, Short> {
-        let (parts, text) = Parts::of(payload)?;
-        let Parts { found_as, hops, tries, depth, requisite, purpose, target, via } = parts;
-        let (quality, arrival) = (key.quality, key.arrival);
-        let whole: Rc<str> = text.into();
-        let part = |range| Text { whole: Rc::clone(&whole), range };
-        let via = via.map(|_| part(target.len() + 1..whole.len()));
-        let target = part(0..target.len());
-        Ok(Self { target, quality, arrival, depth, requisite, hops, tries, purpose, found_as, via })
-    }
-
-    /// Returns how far away the URL was found.
-    pub fn distance(&self) -> Distance {
-        Distance { depth: self.depth, requisite: self.requisite }
-    }
-}
-
-impl Deref for Text {
-    type Target = str;
-
-    fn deref(&self) -> &str {
-        &self.whole[self.range.clone()]
-    }
-}
-
-impl<T: Into<Rc<str>>> From<T> for Text {
-    fn from(text: T) -> Self {
-        let whole = text.into();
-        let range = 0..whole.len();
-        Self { whole, range }
-    }
-}
-
-impl PartialEq for Text {
-    fn eq(&self, other: &Self) -> bool {
-        **self == **other
-    }
-}
-
-impl Eq for Text {}
-
-/// The fields of an [`Item`] that its payload holds.
-#[derive(Clone, Copy, Debug)]
-pub struct Parts<'a> {
-    /// Heritrix's letter for how the URL was found.
-    pub found_as: u8,
-    /// The number of redirects that were followed to reach the URL.
-    pub hops: u8,
-    /// The number of tries of the URL that failed.
-    pub tries: u8,
-    /// The number of links that lead from a seed to the URL.
-    pub depth: u16,
-    /// The number of hops from the page that the URL is a requisite of; 0 for a page.
-    pub requisite: u8,
-    /// What the URL is fetched for.
-    pub purpose: Purpose,
-    /// The path and query, beginning with `/`.
-    pub target: &'a str,
-    /// The URL of the page on which this one was found; `None` if there is none.
-    pub via: Option<&'a str>,
-}
-
-impl<'a> Parts<'a> {
-    /// Decodes a payload into its parts. Also returns the text at the end of the payload, which
-    /// holds the target and the page.
-    fn of(payload: &'a [u8]) -> Result<(Self, &'a str), Short> {
-        let mut take = Take::new(payload);
-        let [found_as, bits, hops, tries] = take.array()?;
-        let depth = take.u16()?;
-        let requisite = bits >> REQUISITE;
-        let purpose = match bits & PURPOSES {
-            0 => Purpose::Page,
-            1 => Purpose::Robots(ServerId(take.u32()?), take.u8()?),
-            2 => Purpose::Hop(take.u32()?),
-            _ => return Err(Short),
-        };
-        let text = std::str::from_utf8(take.rest()).map_err(|_| Short)?;
-        let (target, via) = match bits & HAS_VIA {
-            0 => (text, None),
-            _ => {
-                let end = memchr::memchr(VIA, text.as_bytes()).ok_or(Short)?;
-                (&text[..end], Some(&text[end + 1..]))
-            }
-        };
-        if !target.starts_with('/') {
-            return Err(Short);
-        }
-        Ok((Self { found_as, hops, tries, depth, requisite, purpose, target, via }, text))
-    }
-
-    /// Returns an item with these fields and this quality.
-    pub fn item(&self, quality: Quality) -> Item {
-        let Self { found_as, hops, tries, depth, requisite, purpose, target, via } = *self;
-        let (target, via) = (target.into(), via.map(Text::from));
-        Item { target, quality, arrival: 0, depth, requisite, hops, tries, purpose, found_as, via }
-    }
-
-    fn is_first(&self) -> bool {
-        self.purpose != Purpose::Page
-    }
-
-    fn encode(&self, out: &mut Vec<u8>) {
-        let purpose = match self.purpose {
-            Purpose::Page => 0,
-            Purpose::Robots(..) => 1,
-            Purpose::Hop(_) => 2,
-        };
-        let has_via = if self.via.is_some() { HAS_VIA } else { 0 };
-        let bits = purpose | has_via | self.requisite << REQUISITE;
-        out.extend_from_slice(&[self.found_as, bits, self.hops, self.tries]);
-        out.put_u16(self.depth);
-        match self.purpose {
-            Purpose::Page => {}
-            Purpose::Robots(of, redirects) => {
-                out.put_u32(of.0);
-                out.put_u8(redirects);
-            }
-            Purpose::Hop(chain) => out.put_u32(chain),
-        }
-        out.extend_from_slice(self.target.as_bytes());
-        if let Some(via) = self.via {
-            out.push(VIA);
-            out.extend_from_slice(via.as_bytes());
-        }
-    }
-}
-
-/// Returns the item that fetches a server's own robots.txt.
-pub fn robots_item(id: ServerId) -> Item {
-    Item {
-        target: ROBOTS_TXT.into(),
-        quality: Quality::ZERO,
-        arrival: 0,
-        depth: 0,
-        requisite: 0,
-        hops: 0,
-        tries: 0,
-        purpose: Purpose::Robots(id, 0),
-        found_as: b'P',
-        via: None,
-    }
-}
-
-/// Returns whether bytes read from disk are a valid payload.
-pub fn is_payload(payload: &[u8]) -> bool {
-    Parts::of(payload).is_ok()
-}
+pub(super) use item::ROBOTS_TXT;
+pub use item::{Item, Parts, Purpose, Text, is_payload, robots_item};
 
 /// The result of queueing an item.
 #[derive(Debug)]
@@ -287,6 +45,8 @@ pub struct Backlog {
     given_up: GivenUp,
     /// URLs that left their queues while an order paused their prefix.
     shelf: GivenUp,
+    /// Known pages, which are visited again; `None` if they aren't.
+    again: Option<Box<Again>>,
     /// The candidate of each server under visit: its next URL, which was taken from the queue.
     candidates: Map<ServerId, Item>,
     /// A scratch buffer for payloads.
@@ -301,9 +61,25 @@ impl Backlog {
             frontier: Frontier::new(settings_of(settings)),
             given_up: GivenUp::new(GIVEN_UP_FOLDER, crawl),
             shelf: GivenUp::new(SHELF_FOLDER, crawl),
+            again: None,
             candidates: Map::default(),
             payload: Vec::new(),
         }
+    }
+
+    /// Returns the known pages, if they are visited again.
+    pub(super) fn again(&self) -> Option<&Again> {
+        self.again.as_deref()
+    }
+
+    /// Returns the known pages for changes.
+    pub(super) fn again_mut(&mut self) -> Option<&mut Again> {
+        self.again.as_deref_mut()
+    }
+
+    /// Begins to come back to known pages.
+    pub(super) fn set_again(&mut self, again: Again) {
+        self.again = Some(Box::new(again));
     }
 
     /// Replaces the frontier by that of an earlier run.
@@ -342,6 +118,7 @@ impl Backlog {
         disk: &mut dyn Disk,
     ) -> Result<(), frame::Error> {
         self.given_up.restore_files(files, disk)?;
+        self.again_mut().map_or(Ok(()), |again| again.restore_files(files, disk))?;
         self.shelf.restore_files(files, disk)
     }
 
@@ -356,6 +133,7 @@ impl Backlog {
         disk: &mut dyn Disk,
     ) -> Result<(), disk::Error> {
         self.given_up.write(is_all, disk)?;
+        self.again_mut().map_or(Ok(()), |again| again.write(is_all, disk))?;
         self.shelf.write(is_all, disk)
     }
 
@@ -364,6 +142,7 @@ impl Backlog {
     pub(super) fn segments_on_durable(&mut self) -> Vec<String> {
         let mut names = self.given_up.on_durable();
         names.extend(self.shelf.on_durable());
+        names.extend(self.again_mut().map_or(Vec::new(), Again::on_durable));
         names
     }
 
@@ -551,37 +330,4 @@ impl DerefMut for Backlog {
 /// Returns the frontier's settings with the test for valid payloads set to that of this file.
 pub fn settings_of(settings: &frontier::Settings) -> frontier::Settings {
     frontier::Settings { is_payload, ..settings.clone() }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn items_come_out_as_they_went_in() {
-        let page = Item {
-            target: "/a?b=c".into(),
-            quality: Quality::ONE,
-            arrival: 7,
-            depth: 300,
-            requisite: 15,
-            hops: 2,
-            tries: 1,
-            purpose: Purpose::Page,
-            found_as: b'L',
-            via: Some("https://a.test/page\u{e9}".into()),
-        };
-        let robots = Purpose::Robots(ServerId(70_000), 3);
-        let others = [
-            Item { via: None, ..page.clone() },
-            Item { purpose: robots, via: Some("".into()), ..page.clone() },
-            Item { purpose: Purpose::Hop(u32::MAX), ..page.clone() },
-        ];
-        for item in [page].iter().chain(&others) {
-            let mut payload = Vec::new();
-            item.parts().encode(&mut payload);
-            assert_eq!(Item::decode(&payload, item.key()).as_ref(), Ok(item));
-            assert!((0..payload.len().min(7)).all(|cut| !is_payload(&payload[..cut])));
-        }
-    }
 }

@@ -27,9 +27,11 @@
 //!   12 links that wait for their page's score   see engine::page::score
 //!   13 what is known of the partitions of a shared crawl   see engine::cluster
 //!   14 what waits to be published to them      see cluster::outbox
+//!   15 known pages that are visited again     see engine::again
 //!   8  a link to a target that a redirect chain requests   key u64, see engine::admission
 //!   16 to 31  servers and their queues, see frontier
 //!   5  a server's side table           see engine::site
+//!   45 the rates of a server's pages   see engine::again
 //! ```
 //!
 //! Laws: a published checkpoint names only what is durable; a failed one changes nothing.
@@ -48,9 +50,10 @@ use super::robots::FOLDER as ROBOTS_FOLDER;
 use crate::frontier::ServerId;
 use crate::ground::codec::Put;
 use crate::ground::disk::{self, Disk};
-use crate::ground::frame::{self, FORMAT, Role};
+use crate::ground::frame::{self, FORMAT, Mark, Role};
 use crate::ground::tail::Tail;
 use crate::ground::time::Instant;
+use crate::recrawl::calendar::FOLDER as KNOWN_FOLDER;
 use crate::url::Fingerprint;
 use job::Task;
 use manifest::{Manifest, digits_of};
@@ -72,6 +75,7 @@ pub(super) const PAGES: u8 = 11;
 pub(super) const SCORING: u8 = 12;
 pub(super) const CLUSTER: u8 = 13;
 pub(super) const OUTBOX: u8 = 14;
+pub(super) const AGAIN: u8 = 15;
 
 /// The number of bytes of what a node keeps that go into one frame: links that wait to be sent may
 /// take more than a frame has room for. It is small, so that what simulated nodes keep takes
@@ -265,16 +269,8 @@ impl Engine {
             return self.on_disk_error(error);
         }
         let (flights, held) = (self.flights(), self.chains_held());
-        let disk = self.storage.disk();
         self.backlog.begin_snapshot(flights, self.turn.now());
-        let marks = self.admission.seen_mut().mark(disk).and_then(|seen| {
-            let frontier = self.backlog.mark(disk)?;
-            let given_up = self.backlog.given_up_mut().mark(disk)?;
-            let shelf = self.backlog.shelf_mut().mark(disk)?;
-            let outbox = self.cluster.as_deref_mut().map(|cluster| cluster.mark(disk));
-            Ok((seen, frontier, [given_up, shelf, outbox.transpose()?.unwrap_or_default()]))
-        });
-        let (seen, frontier, [given_up, shelf, outbox]) = match marks {
+        let marks = match self.marks() {
             Ok(marks) => marks,
             Err(error) => return self.storage.fail(error),
         };
@@ -296,20 +292,22 @@ impl Engine {
             archive_offset: archive.offset,
             snapshot: Some(name.clone()),
             scope: self.admission.rescope().mark(),
-            files: [&seen, &frontier, &given_up, &shelf, &outbox].map(|it| &*it.files).concat(),
+            files: marks.iter().flat_map(|mark| mark.files.iter().cloned()).collect(),
         };
         let mut tail = Tail::new(name, 0);
         let out = &mut tail.pending;
         frame::push_opening(Role::Snapshot, checkpoints.crawl, out);
         let counts = serde_json::to_vec(&self.counts).expect("plain values");
         frame::push(COUNTS, &counts, out);
+        let [seen, frontier, given_up, shelf, again, outbox] = &marks;
         frame::push(SEEN, &seen.state, out);
         frame::push(FRONTIER, &frontier.state, out);
-        for (kind, mark) in [(GIVEN_UP, &given_up), (SHELF, &shelf)] {
+        for (kind, mark) in [(GIVEN_UP, given_up), (SHELF, shelf)] {
             if !mark.state.is_empty() {
                 frame::push(kind, &mark.state, out);
             }
         }
+        push_in_parts(AGAIN, &again.state, out);
         push_in_parts(OUTBOX, &outbox.state, out);
         self.push_parts(out);
         push_held(&held, out);
@@ -324,6 +322,20 @@ impl Engine {
             log_lines: totals.log_lines,
         })));
         self.admission.seen_mut().hold(false);
+    }
+
+    /// Returns what the checkpoint keeps of the seen test, the frontier, given-up and paused URLs,
+    /// known pages, and what waits to be sent to other nodes.
+    fn marks(&mut self) -> Result<[Mark; 6], disk::Error> {
+        let disk = self.storage.disk();
+        let seen = self.admission.seen_mut().mark(disk)?;
+        let frontier = self.backlog.mark(disk)?;
+        let given_up = self.backlog.given_up_mut().mark(disk)?;
+        let shelf = self.backlog.shelf_mut().mark(disk)?;
+        let again = self.backlog.again_mut().map(|again| again.mark(disk)).transpose()?;
+        let outbox = self.cluster.as_deref_mut().map(|own| own.mark(disk)).transpose()?;
+        let (again, outbox) = (again.unwrap_or_default(), outbox.unwrap_or_default());
+        Ok([seen, frontier, given_up, shelf, again, outbox])
     }
 
     /// Writes the bytes that stations have buffered.
@@ -383,7 +395,7 @@ impl Engine {
                 continue;
             }
             let is_left_out = |item: &Item| match item.purpose {
-                Purpose::Page => false,
+                Purpose::Page | Purpose::Again => false,
                 Purpose::Robots(of, redirects) => (of, redirects) == (conn.server, 0),
                 Purpose::Hop(_) => true,
             };
@@ -445,6 +457,9 @@ impl Engine {
                 frame::push_with(SITE, out, |out| {
                     site.encode(writing.next_site, self.turn.now(), out)
                 });
+            }
+            if let Some(again) = self.backlog.again() {
+                again.encode_rates(ServerId::from_index(writing.next_site), out);
             }
             writing.next_site += 1;
         }
@@ -529,7 +544,7 @@ fn push_held(held: &[(Fingerprint, Vec<u8>)], out: &mut Vec<u8>) {
 
 /// Removes the files under `state/` that an earlier run left and the checkpoint doesn't name.
 pub(super) fn remove_strays(found: &Manifest, disk: &mut dyn Disk) -> Result<(), disk::Error> {
-    let kept = [ROBOTS_FOLDER, GIVEN_UP_FOLDER, SHELF_FOLDER, OUTBOX_FOLDER];
+    let kept = [ROBOTS_FOLDER, GIVEN_UP_FOLDER, SHELF_FOLDER, OUTBOX_FOLDER, KNOWN_FOLDER];
     for folder in ["state", "state/seen", "state/frontier"].into_iter().chain(kept) {
         for name in disk.list(folder)? {
             let path = format!("{folder}/{name}");

@@ -10,6 +10,7 @@
 use super::{Page, PageWorker};
 use crate::engine::Engine;
 use crate::engine::admission::Discovery;
+use crate::engine::backlog::Purpose;
 use crate::engine::chain::Chains;
 use crate::engine::cluster::Cluster;
 use crate::engine::ledger::Work;
@@ -313,7 +314,8 @@ impl Engine {
     /// domains are counted by the targets' owners, who read of them in the logs (see
     /// `cluster::facts`). Returns `false` if the budget was spent before all were written.
     fn rate_links(&mut self, fetch: &Fetch) -> bool {
-        if !self.admission.rating().counts_links() {
+        // Links of a page that is visited again were counted at the first visit.
+        if !self.admission.rating().counts_links() || fetch.item.purpose == Purpose::Again {
             return true;
         }
         let follow = &mut self.pages.worker.follow;

@@ -376,6 +376,7 @@ impl Engine {
             purpose: Purpose::Robots(of, hops + 1),
             found_as: b'P',
             via: Some((*fetch.url).into()),
+            known: None,
         };
         let sleeps = self.sites.get(server).robots_redirected().is_some();
         let robots = if server == of { Robots::Asked } else { Robots::Redirected(until) };

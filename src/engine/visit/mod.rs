@@ -361,6 +361,7 @@ impl Engine {
         let item = self.backlog.take(id).expect("just examined");
         match item.purpose {
             Purpose::Page => {}
+            Purpose::Again => self.refuse_again(id, &item),
             Purpose::Hop(chain) => self.hand_over_hop(chain),
             // Its own file is requested again when the server is this node's again.
             Purpose::Robots(of, _) if of == id => self.set_robots(id, Robots::Unknown),
@@ -541,6 +542,7 @@ impl Engine {
         match item.purpose {
             // A hop without its chain has no line: see drop_stray_hop.
             Purpose::Hop(chain) if !self.chains.has(chain) => {}
+            Purpose::Again => self.refuse_again(id, item),
             Purpose::Page | Purpose::Hop(_) => {
                 self.keep_given_up(id, item);
                 self.drop_unsent(id, item, outcome, None);

@@ -240,7 +240,7 @@ impl Engine {
         let mut pages = 0;
         for held in batch.replies.into_iter().rev() {
             self.wire.release(held.reply);
-            pages += u32::from(held.fetch.item.purpose == Purpose::Page);
+            pages += u32::from(matches!(held.fetch.item.purpose, Purpose::Page | Purpose::Again));
             self.requeue(id, held.fetch);
         }
         self.sites.get_mut(id).add_put_back(pages);

@@ -11,6 +11,7 @@ use super::conn::{Conn, Inbox, Incoming, OpenVisit, Outbox, Peer, Phase, Timeout
 use super::fetch::Fetch;
 use super::held::Batch;
 use crate::engine::Engine;
+use crate::engine::archive::AGAIN;
 use crate::engine::backlog::{Item, Purpose};
 use crate::engine::contract::Action;
 use crate::engine::outcome::Outcome;
@@ -156,6 +157,7 @@ impl Engine {
 
     /// Returns the fetch of a URL of the server `id` whose request is written now.
     pub(in crate::engine) fn new_fetch(&self, id: ServerId, item: Item) -> Fetch {
+        let again = (item.purpose == Purpose::Again).then_some(AGAIN);
         Fetch {
             url: self.backlog.origin(id).url_of(&item.target).into(),
             chain: self.chain_of(&item).map(String::into),
@@ -166,7 +168,7 @@ impl Engine {
             request: 0,
             first: None,
             robots_line: None,
-            notes: SmallVec::new(),
+            notes: again.into_iter().collect(),
             reservation: None,
             evidence: None,
         }
@@ -176,7 +178,8 @@ impl Engine {
     pub(in crate::engine) fn send(&mut self, slot: u32, item: Item) {
         let id = self.wire.conn(slot).server;
         let (mut fetch, slowed) = (self.new_fetch(id, item), self.slowed_until(id));
-        if !fetch.item.is_robots() {
+        self.grant_share(&fetch.item);
+        if fetch.item.may_become_page() {
             fetch.reservation = self.quota_for(&fetch.url);
         }
         let conn = self.wire.conns.get_mut(slot);
@@ -246,7 +249,9 @@ impl Engine {
         let conn = self.wire.conns.get_mut(slot);
         let fetch = conn.flight.back_mut().expect("it was sent");
         fetch.robots_line = robots_line;
-        if fetch.item.purpose == Purpose::Page && self.sites.get_mut(conn.server).take_put_back() {
+        if matches!(fetch.item.purpose, Purpose::Page | Purpose::Again)
+            && self.sites.get_mut(conn.server).take_put_back()
+        {
             fetch.notes.push("putBack");
         }
     }

@@ -110,7 +110,7 @@ impl Engine {
                     self.robots_unreachable(of);
                     self.end_waits(id, None);
                 }
-                Purpose::Page | Purpose::Hop(_) => {
+                Purpose::Page | Purpose::Hop(_) | Purpose::Again => {
                     self.drop_unsent(id, &taken, Outcome::Blocked, None);
                 }
             }
@@ -153,6 +153,10 @@ impl Engine {
         let item = self.backlog.take(id).expect("just examined");
         if item.tries > 0 {
             self.sites.get_mut(id).take_retry();
+        }
+        if item.purpose == Purpose::Again {
+            self.refuse_again(id, &item);
+            return true;
         }
         let found = self.admission.found_of(&item);
         let url = self.backlog.origin(id).url_of(&item.target);

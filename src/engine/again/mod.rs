@@ -1,0 +1,265 @@
+//! Coming back: known pages, and which of them are visited again when.
+//!
+//! A page that was fetched is *known*. It waits in the calendar (`recrawl::calendar`) until a visit
+//! is worth most of the bar. When it comes up, it is queued at its server ahead of new URLs, with
+//! what is known of it as a part of its payload, or it is filed again. After the visit it is filed
+//! for the next one.
+//!
+//! Each request for something new grants visits, so that known pages get their share of the
+//! requests. While no new URL waits at any server, each slot without a connection grants one.
+//!
+//! ```text
+//! entry  quality u32 | depth u16 | requisite u8 | letter u8 | URL | what is known of the page
+//! ```
+//!
+//! Laws: a known page is in the calendar, in a queue, or under way, and in one of them. It isn't
+//! visited before `interval_min` has passed. No server has more than [`QUEUED_MAX`] known pages in
+//! its queue: a server with more of them that are due takes its best, by a bar of its own.
+//! Cost: 40 bytes for a server with known pages; some microseconds for a visit; a fixed number of
+//! units of work for each page that comes up.
+
+mod state;
+mod visits;
+
+pub(super) use state::RATES;
+
+use super::settings::Recrawl;
+use crate::frontier::ServerId;
+use crate::ground::map::Map;
+use crate::recrawl::bar::Bar;
+use crate::recrawl::calendar::Calendar;
+use crate::recrawl::known::Known;
+use crate::recrawl::rate::Rate;
+use serde::Serialize;
+
+/// The most known pages of one server that are in its queue.
+const QUEUED_MAX: u32 = 8;
+/// The most known pages in all queues.
+const ALL_QUEUED_MAX: u64 = 4_096;
+/// How many visits in a row find nothing before a page is forgotten.
+const GONE_MAX: u8 = 6;
+/// How many pages the rate counts for that is believed of a server of which nothing is known.
+const PRIOR_PAGES: f64 = 3.0;
+/// By which factor the bar of a server rises when it has more pages than it can take, and falls
+/// when a page of it is queued.
+const FULL: (f64, f64) = (1.25, 0.95);
+/// After how many times the mean time between two visits a page is visited that the policy leaves
+/// alone, because it changes too often or is worth too little: what is believed of it may be wrong.
+/// If all pages were left alone, that would take this part of all visits.
+const LEFT_ALONE: f64 = 8.0;
+/// The greatest multiple of the bar.
+const MULTIPLE_MAX: f64 = 1e9;
+/// How long a page waits at least when it is filed again without a visit, in seconds.
+const PAUSE_S: u32 = 64;
+
+/// The known pages of a crawl.
+#[derive(Debug)]
+pub(super) struct Again {
+    settings: Recrawl,
+    calendar: Calendar,
+    bar: Bar,
+    servers: Map<ServerId, Server>,
+    /// The number of known pages in queues, and under way.
+    queued: u64,
+    /// The mean time between two visits of a page, in seconds, and the number of visits that it is
+    /// the mean of; old ones fade.
+    gap: (f64, u64),
+    /// No page is looked for before its time until then, in seconds since 1970: those that are next
+    /// in line were visited too short a time ago.
+    rests_until: u32,
+    counts: Counts,
+    /// A scratch buffer for entries.
+    entry: Vec<u8>,
+}
+
+/// What is known of the pages of a server.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Server {
+    /// The sum of the rates of its pages, in changes a second, and their number.
+    rates: f64,
+    pages: u32,
+    /// The number of its known pages that are in its queue, and under way.
+    queued: u32,
+    /// The multiple of the bar that its pages must be worth.
+    multiple: f64,
+}
+
+impl Default for Server {
+    fn default() -> Self {
+        Self { rates: 0.0, pages: 0, queued: 0, multiple: 1.0 }
+    }
+}
+
+/// What came of visits to known pages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, serde::Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct Counts {
+    /// Visits that found another payload.
+    pub(super) changed: u64,
+    /// Visits that found the same payload.
+    pub(super) unchanged: u64,
+    /// Visits that found that there is no such page any more (404, 410), or that it redirects.
+    pub(super) gone: u64,
+    /// Visits that failed.
+    pub(super) failed: u64,
+    /// Pages that weren't visited: robots.txt, the scope, a command or a limit forbids it now.
+    pub(super) refused: u64,
+    /// Pages that were forgotten, because they have vanished.
+    pub(super) forgotten: u64,
+    /// Visits made before a page's time, because nothing else was to be done.
+    pub(super) early: u64,
+}
+
+/// A known page, as it comes up.
+#[derive(Clone, Debug, PartialEq)]
+struct Entry {
+    quality: u32,
+    depth: u16,
+    requisite: u8,
+    letter: u8,
+    url: Box<str>,
+    known: Known,
+}
+
+impl Again {
+    /// Creates the state of a crawl that begins at `now`, in seconds since 1970.
+    pub(super) fn new(settings: Recrawl, crawl: Option<u64>, now: u32) -> Self {
+        Self {
+            calendar: Calendar::new(now, crawl),
+            // A page that changes as often as is believed at first, half an interval later.
+            bar: Bar::new(first_bar(&settings)),
+            servers: Map::default(),
+            queued: 0,
+            gap: (0.0, 0),
+            rests_until: 0,
+            counts: Counts::default(),
+            entry: Vec::new(),
+            settings,
+        }
+    }
+
+    /// Returns the number of known pages.
+    pub(super) fn pages(&self) -> u64 {
+        self.calendar.pages() + self.queued
+    }
+
+    /// Returns the number of known pages that are in queues or under way.
+    pub(super) fn queued(&self) -> u64 {
+        self.queued
+    }
+
+    pub(super) fn counts(&self) -> &Counts {
+        &self.counts
+    }
+
+    /// Returns what a visit must be worth.
+    pub(super) fn bar(&self) -> f64 {
+        self.bar.worth()
+    }
+
+    /// Returns when the next page comes up, in seconds since 1970; `None` if no page waits.
+    pub(super) fn next_due(&self) -> Option<u32> {
+        self.calendar.next_due()
+    }
+
+    fn known_pages(&self) -> usize {
+        usize::try_from(self.pages()).unwrap_or(usize::MAX)
+    }
+
+    /// Returns the rate that is believed of a server's page of which nothing is known.
+    fn rate_of(&self, id: ServerId) -> Rate {
+        let Server { rates, pages, .. } = self.servers.get(&id).copied().unwrap_or_default();
+        let prior = 1.0 / self.settings.change_interval.as_secs_f64();
+        Rate::of_mean((prior * PRIOR_PAGES + rates) / (PRIOR_PAGES + f64::from(pages)))
+    }
+
+    /// Takes in that what is believed of the rate of a server's page has changed; `before` is
+    /// `None` for a new page, `after` for one that is forgotten.
+    fn note_rate(&mut self, id: ServerId, before: Option<Rate>, after: Option<Rate>) {
+        let server = self.servers.entry(id).or_default();
+        let mean = |rate: Option<Rate>| rate.map_or(0.0, Rate::mean);
+        server.rates = (server.rates + mean(after) - mean(before)).max(0.0);
+        server.pages =
+            (server.pages + u32::from(after.is_some())).saturating_sub(u32::from(before.is_some()));
+    }
+
+    /// Takes in that a page has joined the queue of a server, or has left it.
+    fn note_queued(&mut self, id: ServerId, joins: bool) {
+        let server = self.servers.entry(id).or_default();
+        if joins {
+            server.queued += 1;
+            server.multiple = (server.multiple * FULL.1).max(1.0);
+            self.queued += 1;
+        } else {
+            server.queued = server.queued.saturating_sub(1);
+            self.queued = self.queued.saturating_sub(1);
+        }
+    }
+
+    fn is_full(&self, id: ServerId) -> bool {
+        self.servers.get(&id).is_some_and(|server| server.queued >= QUEUED_MAX)
+    }
+
+    /// Returns what a visit to a page of a server must be worth.
+    fn bar_of(&self, id: ServerId) -> f64 {
+        self.bar.worth() * self.servers.get(&id).map_or(1.0, |server| server.multiple)
+    }
+
+    /// Takes in the time since the last visit of a page that is visited.
+    fn note_gap(&mut self, age: u32) {
+        let (mean, visits) = self.gap;
+        let visits = (visits + 1).min(self.pages().max(1));
+        self.gap = (mean + (f64::from(age) - mean) / visits as f64, visits);
+    }
+
+    /// Returns after how many seconds a page is visited that the policy leaves alone.
+    fn longest(&self) -> f64 {
+        let most = self.settings.interval_max.as_secs_f64();
+        match self.gap {
+            (_, 0) => most,
+            (mean, _) => most.min(LEFT_ALONE * mean),
+        }
+    }
+
+    /// Returns when a page should come up, in seconds since 1970, if its visit is to be worth
+    /// `worth`; a page that has vanished comes up ever more rarely.
+    fn due(&self, known: &Known, worth: f64) -> u32 {
+        let Recrawl { policy, interval_min, .. } = self.settings;
+        let (least, most) = (interval_min.as_secs_f64(), self.longest());
+        let age = match known.gone {
+            0 => policy.age_at(known.facts(), worth).unwrap_or(f64::INFINITY),
+            gone => least * f64::from(1_u32 << gone.min(GONE_MAX)),
+        };
+        // Pages that are left alone don't all come up at the same time.
+        let spread = 0.9 + 0.1 * f64::from(known.digest[19]) / 255.0;
+        let age = age.min(most * spread).max(least);
+        known.visited.saturating_add(age as u32)
+    }
+
+    /// Files a page for its next visit.
+    fn file(&mut self, id: ServerId, entry: &Entry) {
+        let filed_at = self.bar.filed_at() / self.bar.worth() * self.bar_of(id);
+        let due = self.due(&entry.known, filed_at);
+        self.file_at(due, entry);
+    }
+
+    /// Files a page that has come up again, without a visit, for when it is worth the whole bar.
+    fn put_off(&mut self, id: ServerId, entry: &Entry, now: u32) {
+        let due = self.due(&entry.known, self.bar_of(id)).max(now + PAUSE_S);
+        self.file_at(due, entry);
+    }
+
+    fn file_at(&mut self, due: u32, entry: &Entry) {
+        self.entry.clear();
+        entry.encode(&mut self.entry);
+        self.calendar.file(due, &self.entry);
+    }
+}
+
+/// Returns the bar of a crawl that begins: what a mean page is worth after half the time between
+/// its changes.
+fn first_bar(settings: &Recrawl) -> f64 {
+    let rate = 1.0 / settings.change_interval.as_secs_f64();
+    let page = crate::recrawl::worth::Page { importance: 1.0, rate };
+    settings.policy.worth(page, 0.5 / rate)
+}

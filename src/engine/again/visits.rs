@@ -1,0 +1,392 @@
+//! Visits to known pages: which pages are queued, and what comes of their visits.
+
+use super::{ALL_QUEUED_MAX, Again, Entry, FULL, GONE_MAX, MULTIPLE_MAX};
+use crate::engine::Engine;
+use crate::engine::archive::LogFacts;
+use crate::engine::backlog::{Item, Purpose};
+use crate::engine::ledger::Work;
+use crate::engine::outcome::Outcome;
+use crate::engine::status::KnownPages;
+use crate::engine::wire::{Fetch, Reply};
+use crate::frontier::ServerId;
+use crate::ground::quality::Quality;
+use crate::ground::time::Instant;
+use crate::http::response::Head;
+use crate::recrawl::known::{ETAG_BYTES_MAX, Known};
+use crate::store::digest::Algorithm;
+use crate::url::UrlRef;
+use smallvec::SmallVec;
+use std::time::Duration;
+
+/// The cost of a page that comes up, in units of work (see `ledger`), in addition to that of its
+/// bytes.
+const PAGE_UNITS: usize = 1 << 10;
+/// The most units of work of one read of the calendar.
+const READ_UNITS: usize = 64 << 10;
+/// For how many seconds no page is looked for before its time after one was too young, and how
+/// early pages may come up: a unit of the calendar.
+const REST_S: u32 = 16;
+/// How many pages that are too young are looked at in a turn.
+const YOUNG_MAX: usize = 32;
+/// How many requests are known pages' at most, as a multiple of all: the rest is for new ones.
+const SHARE_MAX: f64 = 0.99;
+
+/// What a visit to a page has shown, beside the outcome.
+#[derive(Debug)]
+pub(in crate::engine) struct Visit {
+    /// When the request was sent, in seconds since 1970.
+    at: u32,
+    digest: [u8; 20],
+    etag: SmallVec<[u8; 40]>,
+    modified: Option<u32>,
+}
+
+impl Visit {
+    /// Reads what a reply says of its page.
+    fn of(fetch: &Fetch, facts: &LogFacts, reply: &Reply, head: Option<&Head>) -> Self {
+        let field = |name: &str| head.and_then(|head| head.field(reply.head(), name));
+        let digest = facts.payload_digest();
+        let digest = digest.unwrap_or_else(|| Algorithm::Sha1Base32.of(reply.payload()));
+        let etag = field("etag").filter(|etag| etag.len() <= ETAG_BYTES_MAX).unwrap_or_default();
+        Self {
+            at: fetch.sent.unix.seconds(),
+            digest: digest.beginning(),
+            etag: SmallVec::from_slice(etag),
+            modified: field("last-modified").and_then(exact_date),
+        }
+    }
+}
+
+impl Engine {
+    /// Queues known pages for visits, within the turn's budget.
+    pub(in crate::engine) fn work_again(&mut self) {
+        if self.backlog.again().is_none() || self.is_stopping() || !self.storage.is_usable() {
+            return;
+        }
+        let (mut young, mut is_over) = (Vec::new(), false);
+        loop {
+            self.grant_idle();
+            let may = !self.turn.is_spent(Work::Again) && self.wants_known_page();
+            if !may {
+                break;
+            }
+            if !self.next_known(&mut young) || young.len() >= YOUNG_MAX {
+                is_over = true;
+                break;
+            }
+        }
+        let now = self.unix_seconds();
+        let again = self.backlog.again_mut().expect("it was looked at");
+        if is_over && !young.is_empty() {
+            again.rests_until = now + REST_S;
+        }
+        young.into_iter().for_each(|(due, entry)| again.file_at(due, &entry));
+    }
+
+    /// Returns when known pages have something to do; `None` if an event will wake the crawl.
+    pub(in crate::engine) fn again_deadline(&self) -> Option<Instant> {
+        let again = self.backlog.again()?;
+        if self.is_stopping() || !self.storage.is_usable() {
+            return None;
+        }
+        let now = self.unix_seconds();
+        let due = again.next_due()?;
+        // What is next in line is looked for before its time, if a visit is granted.
+        let is_idle = self.has_idle_slot();
+        let due = if again.bar.may_visit() || is_idle { due.min(again.rests_until) } else { due };
+        let can = self.wants_known_page() || is_idle;
+        can.then(|| self.turn.at() + Duration::from_secs(due.saturating_sub(now).into()))
+    }
+
+    /// Returns how many pages are known, and what came of visits to them; `None` if the crawl
+    /// doesn't come back.
+    pub fn known_pages(&self) -> Option<KnownPages> {
+        let again = self.backlog.again()?;
+        let super::Counts { changed, unchanged, gone, failed, refused, forgotten, early } =
+            *again.counts();
+        let now = self.unix_seconds();
+        Some(KnownPages {
+            pages: again.pages(),
+            queued: again.queued(),
+            next_s: again.next_due().map(|due| due.saturating_sub(now)),
+            bar: again.bar(),
+            changed,
+            unchanged,
+            gone,
+            failed,
+            refused,
+            forgotten,
+            early,
+        })
+    }
+
+    fn unix_seconds(&self) -> u32 {
+        self.turn.unix().seconds()
+    }
+
+    fn wants_known_page(&self) -> bool {
+        let again = self.backlog.again();
+        again.is_some_and(|again| again.bar.may_visit() && again.queued < ALL_QUEUED_MAX)
+    }
+
+    /// Whether a connection could be opened that no new URL waits for: no new URL waits at all.
+    fn has_idle_slot(&self) -> bool {
+        let queued = self.backlog.again().map_or(0, Again::queued);
+        let open = self.wire.conns().busy() as u64;
+        let most = self.settings.connections.open_max as u64;
+        self.backlog.urls() as u64 <= queued
+            && self.admission.seen().is_settled()
+            && queued.max(open) < most.min(ALL_QUEUED_MAX)
+    }
+
+    /// Grants the visits that nothing else needs the connections for.
+    fn grant_idle(&mut self) {
+        if self.has_idle_slot() && !self.wants_known_page() {
+            self.grant_visits(1.0);
+        }
+    }
+
+    /// Grants known pages their share for a request for something new.
+    pub(in crate::engine) fn grant_share(&mut self, item: &Item) {
+        if matches!(item.purpose, Purpose::Page | Purpose::Hop(_))
+            && let Some(again) = self.backlog.again()
+        {
+            let share = again.settings.share.min(SHARE_MAX);
+            self.grant_visits(share / (1.0 - share));
+        }
+    }
+
+    fn grant_visits(&mut self, visits: f64) {
+        let now = self.unix_seconds();
+        let Some(again) = self.backlog.again_mut() else { return };
+        let is_late = !again.bar.may_visit() && again.next_due().is_some_and(|due| due <= now);
+        let known = again.known_pages();
+        again.bar.grant(visits, is_late, known);
+    }
+
+    /// Takes the next known page that is due, or next in line: queues it or files it again. Returns
+    /// whether there was one that could be looked at.
+    ///
+    /// Pages that were visited too short a time ago are added to `young`, with their times.
+    fn next_known(&mut self, young: &mut Vec<(u32, Entry)>) -> bool {
+        let now = self.unix_seconds();
+        let again = self.backlog.again_mut().expect("it was looked at");
+        let mut entry = std::mem::take(&mut again.entry);
+        entry.clear();
+        // If nothing is due, what is next in line is taken.
+        let next = again.next_due().filter(|_| again.rests_until <= now);
+        let until = next.map_or(now, |due| due.max(now));
+        let mut taken = again.calendar.take(until, &mut entry);
+        if taken.is_none() {
+            let read = again.calendar.advance(until, READ_UNITS, self.storage.disk());
+            let again = self.backlog.again_mut().expect("it was looked at");
+            taken = again.calendar.take(until, &mut entry);
+            let Some(units) = self.checked(read) else { return false };
+            self.turn.charge(Work::Again, units);
+        }
+        let found = taken.and_then(|due| Some((due, Entry::decode(&entry).ok()?)));
+        self.turn.charge(Work::Again, PAGE_UNITS + entry.len());
+        self.backlog.again_mut().expect("it is there").entry = entry;
+        match (taken, found) {
+            (_, Some((due, entry))) => self.came_up(due, entry, now, young),
+            // A page that can't be read: the frame's sum was right, so no other can.
+            (Some(_), None) => {
+                self.counts.cut("known-unread", 1);
+                true
+            }
+            (None, None) => false,
+        }
+    }
+
+    /// Queues a page that has come up, or files it again. Returns whether the next may be looked
+    /// at.
+    fn came_up(&mut self, due: u32, entry: Entry, now: u32, young: &mut Vec<(u32, Entry)>) -> bool {
+        let url = UrlRef::from_canonical(entry.url.as_bytes()).expect("checked when it was read");
+        let id = self.server_of(url);
+        let target: Box<str> = url.target().into();
+        let again = self.backlog.again_mut().expect("it is there");
+        let known = &entry.known;
+        // Pages come up to a unit of the calendar early.
+        let (age, is_early) = (known.age(now), due >= now.saturating_add(REST_S));
+        let least = again.settings.interval_min.as_secs() as u32;
+        if age <= least {
+            // Its clock or the settings have changed, or it is next in line, and nothing is due.
+            let at = known.visited.saturating_add(least + 1).max(now + REST_S);
+            young.push((at.max(due), entry));
+            return true;
+        }
+        let worth = again.settings.policy.worth(known.facts(), age.into());
+        let is_over = known.gone > 0 || f64::from(age) > 0.85 * again.longest();
+        if !is_early && !is_over && worth < again.bar_of(id) {
+            again.put_off(id, &entry, now);
+            return true;
+        }
+        if again.is_full(id) {
+            let server = again.servers.entry(id).or_default();
+            server.multiple = (server.multiple * FULL.0).min(MULTIPLE_MAX);
+            again.put_off(id, &entry, now);
+            // In a second its queue may be shorter.
+            again.rests_until = if is_early { now + 1 } else { again.rests_until };
+            return !is_early;
+        }
+        again.note_gap(age);
+        let pages = again.known_pages();
+        again.bar.visit(is_early, pages);
+        again.counts.early += u64::from(is_early);
+        again.note_queued(id, true);
+        let item = entry.item(&target);
+        self.queue_item(id, &item);
+        true
+    }
+
+    /// Takes in a reply to a request for a page, which is archived. Returns whether the page is as
+    /// it was, so that its links are known.
+    pub(in crate::engine) fn note_visit(
+        &mut self,
+        id: ServerId,
+        fetch: &Fetch,
+        facts: &LogFacts,
+        reply: &Reply,
+        head: Option<&Head>,
+    ) -> bool {
+        if self.backlog.again().is_none() {
+            return false;
+        }
+        let status = facts.outcome.status();
+        let is_page = status.is_some_and(|status| (200..300).contains(&status));
+        match fetch.item.purpose {
+            Purpose::Again => {
+                let visit = is_page.then(|| Visit::of(fetch, facts, reply, head));
+                self.visited_again(id, fetch, facts.outcome, visit)
+            }
+            Purpose::Page | Purpose::Hop(_) if is_page => {
+                self.file_new(id, fetch, Visit::of(fetch, facts, reply, head));
+                false
+            }
+            _ => false,
+        }
+    }
+
+    /// Files a page that was fetched for the first time.
+    fn file_new(&mut self, id: ServerId, fetch: &Fetch, visit: Visit) {
+        let mean = self.counts.quality_millionths as f64 / self.counts.pages.max(1) as f64;
+        let own = fetch.item.quality.millionths() as f64;
+        let importance = if mean > 0.0 { (own / mean).clamp(0.01, 1e3) } else { 1.0 };
+        let again = self.backlog.again_mut().expect("it was looked at");
+        let Visit { at, digest, etag, modified } = visit;
+        let known = Known {
+            importance: importance as f32,
+            rate: again.rate_of(id),
+            visited: at,
+            changed: 0,
+            same: 0,
+            digest,
+            captured: at,
+            gone: 0,
+            signals: 0,
+            modified,
+            etag,
+        };
+        again.note_rate(id, None, Some(known.rate));
+        again.file(id, &Entry::of(&fetch.item, &fetch.url, known));
+    }
+
+    /// Takes in a reply to a visit of a known page; `visit` is `None` if it wasn't a page. Returns
+    /// whether the page is as it was.
+    fn visited_again(
+        &mut self,
+        id: ServerId,
+        fetch: &Fetch,
+        outcome: Outcome,
+        visit: Option<Visit>,
+    ) -> bool {
+        let Some(mut known) = known_of(&fetch.item) else { return false };
+        let again = self.backlog.again_mut().expect("it was looked at");
+        again.note_queued(id, false);
+        let (before, at) = (known.rate, fetch.sent.unix.seconds());
+        let mut is_same = false;
+        match (visit, outcome.status()) {
+            (Some(visit), _) => {
+                let changed = known.found(at, Some((visit.digest, at)));
+                (known.modified, known.etag) = (visit.modified, visit.etag);
+                again.counts.changed += u64::from(changed);
+                again.counts.unchanged += u64::from(!changed);
+                is_same = !changed;
+            }
+            (None, Some(300..400 | 404 | 410)) => {
+                again.counts.gone += 1;
+                if known.vanished(at) >= GONE_MAX {
+                    again.counts.forgotten += 1;
+                    again.note_rate(id, Some(before), None);
+                    return false;
+                }
+            }
+            (None, _) => {
+                again.counts.failed += 1;
+                let entry = Entry::of(&fetch.item, &fetch.url, known);
+                let at = at.saturating_add(again.settings.interval_min.as_secs() as u32);
+                again.file_at(at, &entry);
+                return false;
+            }
+        }
+        again.note_rate(id, Some(before), Some(known.rate));
+        again.file(id, &Entry::of(&fetch.item, &fetch.url, known));
+        is_same
+    }
+
+    /// Files a known page again that leaves its queue without a request.
+    pub(in crate::engine) fn refuse_again(&mut self, id: ServerId, item: &Item) {
+        let url = self.backlog.origin(id).url_of(&item.target);
+        let now = self.unix_seconds();
+        let Some(known) = known_of(item) else { return };
+        let Some(again) = self.backlog.again_mut() else { return };
+        again.note_queued(id, false);
+        again.counts.refused += 1;
+        let wait = again.settings.interval_max.as_secs() as u32;
+        again.file_at(now.saturating_add(wait), &Entry::of(item, &url, known));
+    }
+}
+
+impl Entry {
+    /// Returns the entry of a page that was queued as `item`, or is the page of a new one.
+    pub(super) fn of(item: &Item, url: &str, known: Known) -> Self {
+        let quality = item.quality.millionths().try_into().unwrap_or(u32::MAX);
+        let Item { depth, requisite, found_as: letter, .. } = *item;
+        Self { quality, depth, requisite, letter, url: url.into(), known }
+    }
+
+    /// Returns the item that is queued for a visit to the page, whose URL has this target.
+    fn item(&self, target: &str) -> Item {
+        let mut known = Vec::new();
+        self.known.encode(&mut known);
+        Item {
+            target: target.into(),
+            quality: Quality::from_millionths(self.quality.into()),
+            arrival: 0,
+            depth: self.depth,
+            requisite: self.requisite,
+            hops: 0,
+            tries: 0,
+            purpose: Purpose::Again,
+            found_as: self.letter,
+            via: None,
+            known: Some(known.into()),
+        }
+    }
+}
+
+/// Returns what is known of the page that an item visits again.
+fn known_of(item: &Item) -> Option<Known> {
+    let bytes = item.known.as_deref()?;
+    Known::decode(&mut crate::ground::codec::Take::new(bytes)).ok()
+}
+
+/// Returns an HTTP date as seconds since 1970, if formatting it gives the same bytes again.
+fn exact_date(field: &[u8]) -> Option<u32> {
+    let text = std::str::from_utf8(field).ok()?;
+    let time = httpdate::parse_http_date(text).ok()?;
+    let epoch = httpdate::parse_http_date("Thu, 01 Jan 1970 00:00:00 GMT").expect("a date");
+    let since = time.duration_since(epoch).ok()?;
+    let is_exact = httpdate::fmt_http_date(time) == text;
+    u32::try_from(since.as_secs()).ok().filter(|_| is_exact)
+}

@@ -1,0 +1,174 @@
+//! Crawls that come back: known pages are visited again, not too soon, and none is forgotten.
+
+use super::stand::{Crawl, Plan};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+use sted::engine::Engine;
+use sted::ground::stats::{Meter, still};
+use sted::ground::time::Instant;
+use sted::study::sim::disk::MemoryDisk;
+use sted::study::sim::{Jump, Observation, World};
+use sted::study::web::{Changes, Place, Resource, Settings, TimeSpread, Version};
+
+const HOUR: Duration = Duration::from_secs(3_600);
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// A web whose pages change every hour or so.
+fn changing(seed: u64) -> Settings {
+    Settings {
+        seed,
+        hosts: 20,
+        pages: 400,
+        // All visits are made by one slow line, so that not all pages can be kept up to date.
+        think_time: TimeSpread { median: Duration::from_secs(8), sigma: 0.0 },
+        changes: Some(Changes {
+            epoch: 1_767_225_600,
+            interval: TimeSpread { median: HOUR, sigma: 1.3 },
+            page_sigma: 0.8,
+            scheduled: 0.1,
+            always: 0.05,
+            appear: 0.1,
+            vanish: 0.05,
+            span: 48 * HOUR,
+            etags: 0.5,
+            modified: 0.5,
+        }),
+        ..Settings::default()
+    }
+}
+
+fn plan(seed: u64, policy: &str) -> Plan {
+    Plan::new(changing(seed)).with(&[
+        &format!("recrawl.policy = \"{policy}\""),
+        "recrawl.interval_min = \"10m\"",
+        "recrawl.interval_max = \"24h\"",
+        "recrawl.change_interval = \"1h\"",
+        "limits.time_max = \"48h\"",
+        "connections.open_max = 1",
+    ])
+}
+
+/// Returns when each page was requested, and the versions that were sent.
+fn visits(crawl: &Crawl) -> BTreeMap<Place, Vec<Instant>> {
+    let mut visits: BTreeMap<Place, Vec<Instant>> = BTreeMap::new();
+    for (at, seen) in &crawl.observations {
+        if let Observation::Request { place: Some(place), .. } = seen
+            && matches!(place.resource, Resource::Page(_))
+        {
+            visits.entry(*place).or_default().push(*at);
+        }
+    }
+    visits
+}
+
+/// Returns the share of the second half of the time for which the copies were up to date.
+fn freshness(crawl: &Crawl) -> f64 {
+    let (from, until) = (24 * HOUR, 48 * HOUR);
+    let (mut fresh, mut all) = (0.0, 0.0);
+    for (place, visits) in visits(crawl) {
+        let times: Vec<Duration> = visits.iter().map(|at| at.since(Instant::ZERO)).collect();
+        let ends = times[1..].iter().copied().chain([until]);
+        for (at, end) in times.iter().zip(ends) {
+            let (begin, end) = ((*at).max(from), end.max(from));
+            let changes = crawl.web.next_change(place, *at).unwrap_or(Duration::MAX);
+            fresh += (changes.clamp(begin, end) - begin).as_secs_f64();
+            all += (end - begin).as_secs_f64();
+        }
+    }
+    fresh / all
+}
+
+/// Law: no page is visited again before the shortest interval has passed, and each that was there
+/// is visited again within the longest.
+#[test]
+fn known_pages_are_visited_again() {
+    for policy in ["uniform", "proportional", "greedy"] {
+        let crawl = plan(3, policy).run();
+        let visits = visits(&crawl);
+        assert!(visits.len() > 300, "{policy}: {} pages", visits.len());
+        let mut again = 0;
+        for (place, times) in &visits {
+            for two in times.windows(2) {
+                let gap = two[1].since(two[0]);
+                assert!(gap >= 10 * MINUTE, "{policy}: {place:?} again after {gap:?}");
+                assert!(gap <= 25 * HOUR, "{policy}: {place:?} not for {gap:?}");
+            }
+            let last = times.last().expect("it has one").since(Instant::ZERO);
+            let is_there = matches!(crawl.web.version(*place, last), Version::Since(_));
+            assert!(last > 23 * HOUR || !is_there, "{policy}: {place:?} was left at {last:?}");
+            again += times.len() - 1;
+        }
+        assert!(again > 15_000, "{policy}: {again} visits to known pages");
+        let known = crawl.known.expect("it comes back");
+        let found = known.changed + known.unchanged + known.gone + known.failed;
+        assert!(found.abs_diff(again as u64) < 5, "{policy}: {again} visits, {known:?}");
+    }
+}
+
+/// Coming back keeps copies up to date; most by the policy that says so.
+#[test]
+fn copies_are_kept_up_to_date() {
+    let [none, uniform, proportional, greedy] = ["none", "uniform", "proportional", "greedy"]
+        .map(|policy| (1..4).map(|seed| freshness(&plan(seed, policy).run())).sum::<f64>() / 3.0);
+    eprintln!("{none:.3} {uniform:.3} {proportional:.3} {greedy:.3}");
+    assert!(uniform > 1.5 * none, "{none} {uniform}");
+    assert!(greedy > uniform && greedy > proportional, "{uniform} {proportional} {greedy}");
+}
+
+/// Law: a crawl that is killed and resumes forgets no page and visits none too soon. Visits whose
+/// replies were archived after the last checkpoint count.
+#[test]
+fn a_killed_crawl_goes_on_with_its_known_pages() {
+    let plan = plan(5, "greedy").with(&[
+        "store.format = \"warc\"",
+        "store.sync_period = \"1s\"",
+        "state.keep = true",
+        "state.checkpoint_period = \"10m\"",
+        "politeness.delay_max = \"1m\"",
+        "politeness.crawl_delay_max = \"1m\"",
+    ]);
+    let (web, seeds, settings) = plan.parts();
+    let mut world = World::of_web(Arc::clone(&web), plan.world.clone());
+    let kept = Rc::new(RefCell::new(BTreeMap::<Place, Vec<Instant>>::new()));
+    let seen = Rc::clone(&kept);
+    world.watch_servers(Box::new(move |at, what| {
+        if let Observation::Request { place: Some(place), .. } = what
+            && matches!(place.resource, Resource::Page(_))
+        {
+            seen.borrow_mut().entry(*place).or_default().push(at);
+        }
+    }));
+    let disk = MemoryDisk::new();
+    let open = |world: &World| {
+        let disk = Box::new(disk.clone());
+        Engine::open(settings.clone(), &seeds, disk, Meter::new(still), world.now())
+            .unwrap_or_else(|error| panic!("{error}"))
+    };
+    let (mut before, mut killed) = (0, Instant::ZERO);
+    for hours in [6, 9, 12, 15] {
+        let mut engine = open(&world);
+        let known = engine.known_pages().expect("it comes back").pages;
+        assert!(known + 5 >= before, "{known} of {before} pages are known after a kill");
+        let until = Instant::ZERO + hours * HOUR + 123 * Duration::from_secs(1);
+        world.run_until(&mut engine, until, &mut |_| true).expect("it goes on");
+        before = engine.known_pages().expect("it comes back").pages;
+        drop(engine);
+        world.exit();
+        killed = until;
+        world.restart(MINUTE, Jump::None);
+    }
+    let visits = kept.borrow();
+    let mut early = 0;
+    for (place, times) in visits.iter() {
+        early += times.windows(2).filter(|two| two[1].since(two[0]) < 10 * MINUTE).count();
+        let last = times.last().expect("it has one");
+        let is_there = matches!(web.version(*place, last.since(Instant::ZERO)), Version::Since(_));
+        let waits = killed.since(*last);
+        assert!(waits < 13 * HOUR || !is_there, "{place:?} was left for {waits:?}");
+    }
+    // Of each kill, the request under way and what wasn't synced.
+    assert!(early <= 4, "{early} visits too soon");
+}
