@@ -23,7 +23,7 @@
 //! Laws: a page that was filed comes up once, and not before its time, to a unit, unless it is
 //! asked for early. If pages of two units are due, that of the earlier unit comes up first.
 //! Memory: a frame for each slot in use, some 200 at most, 12 bytes for each frame on disk, and
-//! [`OVERTAKEN_MAX`] pages at most that are overtaken. More of them, and those of an earlier run,
+//! 10,000 pages at most that are overtaken. More of them, and those of an earlier run,
 //! come up in no order when the time of the hand has come, or early.
 //! Cost: half a microsecond for a visit: a page is taken, what is known of it read and written, and
 //! it is filed again (`bench/recrawl.rs known`); its part of a read and of a write.
