@@ -427,6 +427,12 @@ impl Engine {
         }
     }
 
+    /// Returns whether a redirect chain began with a page that was never fetched before.
+    pub(super) fn is_chain_of_new(&self, number: u32) -> bool {
+        let chain = self.chains.live.get(&number);
+        chain.is_some_and(|chain| chain.first.purpose == Purpose::Page)
+    }
+
     /// Handles the final outcome of a URL that leads no further. If it is a hop, its chain ends.
     pub(super) fn finish_url(&mut self, id: ServerId, item: &Item, url: &str, outcome: Outcome) {
         let Purpose::Hop(number) = item.purpose else {

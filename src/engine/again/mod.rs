@@ -9,7 +9,8 @@
 //! requests. While no new URL waits at any server, each slot without a connection grants one.
 //!
 //! ```text
-//! entry  quality u32 | depth u16 | requisite u8 | letter u8 | URL | what is known of the page
+//! entry  quality u32 | depth u16 | requisite u8 | letter u8 | not before u32 | URL
+//!        | what is known of the page
 //! ```
 //!
 //! Laws: a known page is in the calendar, in a queue, or under way, and in one of them. It isn't
@@ -117,6 +118,8 @@ struct Entry {
     depth: u16,
     requisite: u8,
     letter: u8,
+    /// The page isn't visited before, in seconds since 1970, because a visit failed or was refused.
+    not_before: u32,
     url: Box<str>,
     known: Known,
 }
@@ -245,8 +248,15 @@ impl Again {
 
     /// Files a page that has come up again, without a visit, for when it is worth the whole bar.
     fn put_off(&mut self, id: ServerId, entry: &Entry, now: u32) {
-        let due = self.due(&entry.known, self.bar_of(id)).max(now + PAUSE_S);
+        // What waits for long already may wait a little longer, so that it isn't read all the time.
+        let pause = PAUSE_S.max(entry.known.age(now) / 16);
+        let due = self.due(&entry.known, self.bar_of(id)).max(now.saturating_add(pause));
         self.file_at(due, entry);
+    }
+
+    /// Files a page for a time before which it isn't visited, whatever there is to do.
+    fn file_later(&mut self, not_before: u32, entry: Entry) {
+        self.file_at(not_before, &Entry { not_before, ..entry });
     }
 
     fn file_at(&mut self, due: u32, entry: &Entry) {

@@ -28,6 +28,7 @@ impl Entry {
         out.put_u32(self.quality);
         out.put_u16(self.depth);
         out.extend_from_slice(&[self.requisite, self.letter]);
+        out.put_u32(self.not_before);
         out.put_bytes(self.url.as_bytes());
         self.known.encode(out);
     }
@@ -40,10 +41,12 @@ impl Entry {
         let mut take = Take::new(bytes);
         let (quality, depth) = (take.u32()?, take.u16()?);
         let [requisite, letter] = take.array()?;
+        let not_before = take.u32()?;
         let url = take.bytes()?;
         UrlRef::from_canonical(url).ok_or(Short)?;
         let url = std::str::from_utf8(url).map_err(|_| Short)?.into();
-        Ok(Self { quality, depth, requisite, letter, url, known: Known::decode(&mut take)? })
+        let known = Known::decode(&mut take)?;
+        Ok(Self { quality, depth, requisite, letter, not_before, url, known })
     }
 }
 
@@ -167,7 +170,15 @@ mod tests {
 
     fn entry(number: u32) -> Entry {
         let url = format!("https://a.test/{number}").into();
-        Entry { quality: 1_000_000, depth: 2, requisite: 0, letter: b'L', url, known: known() }
+        Entry {
+            quality: 1_000_000,
+            depth: 2,
+            requisite: 0,
+            letter: b'L',
+            not_before: 3,
+            url,
+            known: known(),
+        }
     }
 
     /// What was kept is restored: pages, the bar, counts, and what is known of servers.

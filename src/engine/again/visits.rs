@@ -28,6 +28,8 @@ const READ_UNITS: usize = 64 << 10;
 const REST_S: u32 = 16;
 /// How many pages that are too young are looked at in a turn.
 const YOUNG_MAX: usize = 32;
+/// For how many times the shortest interval a page is left alone that may not be visited.
+const REFUSED: u32 = 8;
 /// How many requests are known pages' at most, as a multiple of all: the rest is for new ones.
 const SHARE_MAX: f64 = 0.99;
 
@@ -43,10 +45,16 @@ pub(in crate::engine) struct Visit {
 
 impl Visit {
     /// Reads what a reply says of its page.
-    fn of(fetch: &Fetch, facts: &LogFacts, reply: &Reply, head: Option<&Head>) -> Self {
+    fn of(
+        fetch: &Fetch,
+        facts: &LogFacts,
+        reply: &Reply,
+        head: Option<&Head>,
+        algorithm: Algorithm,
+    ) -> Self {
         let field = |name: &str| head.and_then(|head| head.field(reply.head(), name));
         let digest = facts.payload_digest();
-        let digest = digest.unwrap_or_else(|| Algorithm::Sha1Base32.of(reply.payload()));
+        let digest = digest.unwrap_or_else(|| algorithm.of(reply.payload()));
         let etag = field("etag").filter(|etag| etag.len() <= ETAG_BYTES_MAX).unwrap_or_default();
         Self {
             at: fetch.sent.unix.seconds(),
@@ -66,8 +74,9 @@ impl Engine {
         let (mut young, mut is_over) = (Vec::new(), false);
         loop {
             self.grant_idle();
-            let may = !self.turn.is_spent(Work::Again) && self.wants_known_page();
-            if !may {
+            // Half of the turn's budget is left to other work, as to that of the queues it fills.
+            is_over = self.turn.is_half_spent(Work::Again);
+            if is_over || !self.wants_known_page() {
                 break;
             }
             if !self.next_known(&mut young) || young.len() >= YOUNG_MAX {
@@ -209,9 +218,12 @@ impl Engine {
         // Pages come up to a unit of the calendar early.
         let (age, is_early) = (known.age(now), due >= now.saturating_add(REST_S));
         let least = again.settings.interval_min.as_secs() as u32;
-        if age <= least {
+        // What has vanished, failed or was refused isn't looked at before its time.
+        let waits = now < entry.not_before || is_early && known.gone > 0;
+        if age <= least || waits {
             // Its clock or the settings have changed, or it is next in line, and nothing is due.
-            let at = known.visited.saturating_add(least + 1).max(now + REST_S);
+            let at = known.visited.saturating_add(least + 1).max(entry.not_before);
+            let at = at.max(now.saturating_add(REST_S));
             young.push((at.max(due), entry));
             return true;
         }
@@ -256,15 +268,31 @@ impl Engine {
         let is_page = status.is_some_and(|status| (200..300).contains(&status));
         match fetch.item.purpose {
             Purpose::Again => {
-                let visit = is_page.then(|| Visit::of(fetch, facts, reply, head));
+                let visit = is_page
+                    .then(|| Visit::of(fetch, facts, reply, head, self.settings.store.digest));
                 self.visited_again(id, fetch, facts.outcome, visit)
             }
-            Purpose::Page | Purpose::Hop(_) if is_page => {
-                self.file_new(id, fetch, Visit::of(fetch, facts, reply, head));
+            Purpose::Page if is_page => {
+                self.file_new(
+                    id,
+                    fetch,
+                    Visit::of(fetch, facts, reply, head, self.settings.store.digest),
+                );
+                false
+            }
+            Purpose::Hop(chain) if is_page && self.is_new_target(chain, fetch) => {
+                let visit = Visit::of(fetch, facts, reply, head, self.settings.store.digest);
+                self.file_new(id, fetch, visit);
                 false
             }
             _ => false,
         }
+    }
+
+    /// Returns whether the page that a redirect led to can't be a known one: the chain began with a
+    /// new page, and no cookie was sent, since then the seen test has said that the page is new.
+    fn is_new_target(&self, chain: u32, fetch: &Fetch) -> bool {
+        fetch.cookies.is_none() && self.is_chain_of_new(chain)
     }
 
     /// Files a page that was fetched for the first time.
@@ -313,7 +341,12 @@ impl Engine {
                 again.counts.unchanged += u64::from(!changed);
                 is_same = !changed;
             }
-            (None, Some(300..400 | 404 | 410)) => {
+            (None, Some(304)) => {
+                known.found(at, None);
+                again.counts.unchanged += 1;
+                is_same = true;
+            }
+            (None, Some(301 | 302 | 303 | 307 | 308 | 404 | 410)) => {
                 again.counts.gone += 1;
                 if known.vanished(at) >= GONE_MAX {
                     again.counts.forgotten += 1;
@@ -323,9 +356,10 @@ impl Engine {
             }
             (None, _) => {
                 again.counts.failed += 1;
-                let entry = Entry::of(&fetch.item, &fetch.url, known);
-                let at = at.saturating_add(again.settings.interval_min.as_secs() as u32);
-                again.file_at(at, &entry);
+                // As long again as half of the time since the last visit that worked.
+                let wait = (known.age(at) / 2).max(again.settings.interval_min.as_secs() as u32);
+                again
+                    .file_later(at.saturating_add(wait), Entry::of(&fetch.item, &fetch.url, known));
                 return false;
             }
         }
@@ -342,8 +376,9 @@ impl Engine {
         let Some(again) = self.backlog.again_mut() else { return };
         again.note_queued(id, false);
         again.counts.refused += 1;
-        let wait = again.settings.interval_max.as_secs() as u32;
-        again.file_at(now.saturating_add(wait), &Entry::of(item, &url, known));
+        let least = again.settings.interval_min.saturating_mul(REFUSED);
+        let wait = least.min(again.settings.interval_max).as_secs() as u32;
+        again.file_later(now.saturating_add(wait), Entry::of(item, &url, known));
     }
 }
 
@@ -352,7 +387,7 @@ impl Entry {
     pub(super) fn of(item: &Item, url: &str, known: Known) -> Self {
         let quality = item.quality.millionths().try_into().unwrap_or(u32::MAX);
         let Item { depth, requisite, found_as: letter, .. } = *item;
-        Self { quality, depth, requisite, letter, url: url.into(), known }
+        Self { quality, depth, requisite, letter, not_before: 0, url: url.into(), known }
     }
 
     /// Returns the item that is queued for a visit to the page, whose URL has this target.

@@ -79,7 +79,12 @@ const VIA: u8 = b'\n';
 impl Item {
     /// Returns whether the item is queued ahead of the pages of its server.
     pub fn is_first(&self) -> bool {
-        self.purpose != Purpose::Page
+        match self.purpose {
+            Purpose::Page => false,
+            // A page that is tried again waits behind the others, as new ones do.
+            Purpose::Again => self.tries == 0,
+            Purpose::Robots(..) | Purpose::Hop(_) => true,
+        }
     }
 
     /// Returns whether the item is a robots.txt file, which no robots.txt forbids.
@@ -249,7 +254,12 @@ impl<'a> Parts<'a> {
     }
 
     pub(super) fn is_first(&self) -> bool {
-        self.purpose != Purpose::Page
+        match self.purpose {
+            Purpose::Page => false,
+            // A page that is tried again waits behind the others, as new ones do.
+            Purpose::Again => self.tries == 0,
+            Purpose::Robots(..) | Purpose::Hop(_) => true,
+        }
     }
 
     pub(super) fn encode(&self, out: &mut Vec<u8>) {

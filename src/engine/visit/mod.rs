@@ -325,7 +325,7 @@ impl Engine {
                 (None, line) => return Head::Examined(line),
             };
             let item = self.backlog.take(id).expect("just examined");
-            if outcome == Outcome::RobotsUnreachable {
+            if outcome == Outcome::RobotsUnreachable && item.purpose != Purpose::Again {
                 self.lose_to_robots(id, &item);
             }
             self.drop_unsent(id, &item, outcome, line);
