@@ -71,19 +71,20 @@ impl Engine {
         if self.backlog.again().is_none() || self.is_stopping() || !self.storage.is_usable() {
             return;
         }
-        let (mut young, mut is_over) = (Vec::new(), false);
-        loop {
+        let mut young = Vec::new();
+        let is_over = loop {
             self.grant_idle();
             // Half of the turn's budget is left to other work, as to that of the queues it fills.
-            is_over = self.turn.is_half_spent(Work::Again);
-            if is_over || !self.wants_known_page() {
-                break;
+            if self.turn.is_half_spent(Work::Again) {
+                break true;
+            }
+            if !self.wants_known_page() {
+                break false;
             }
             if !self.next_known(&mut young) || young.len() >= YOUNG_MAX {
-                is_over = true;
-                break;
+                break true;
             }
-        }
+        };
         let now = self.unix_seconds();
         let again = self.backlog.again_mut().expect("it was looked at");
         if is_over && !young.is_empty() {
