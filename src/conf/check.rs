@@ -238,7 +238,7 @@ fn cluster(conf: &Conf, clash: &mut Reporter<'_>) {
     );
 }
 
-/// Checks that a crawl can come back to pages as it is told to.
+/// Checks that a crawl can come back to pages as it is configured to.
 fn recrawl(conf: &Conf, clash: &mut Reporter<'_>) {
     let recrawl = &conf.recrawl;
     clash(

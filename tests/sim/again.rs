@@ -113,7 +113,6 @@ fn known_pages_are_visited_again() {
 fn copies_are_kept_up_to_date() {
     let [none, uniform, proportional, greedy] = ["none", "uniform", "proportional", "greedy"]
         .map(|policy| (1..4).map(|seed| freshness(&plan(seed, policy).run())).sum::<f64>() / 3.0);
-    eprintln!("{none:.3} {uniform:.3} {proportional:.3} {greedy:.3}");
     assert!(uniform > 1.5 * none, "{none} {uniform}");
     assert!(greedy > uniform && greedy > proportional, "{uniform} {proportional} {greedy}");
 }

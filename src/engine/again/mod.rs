@@ -16,8 +16,8 @@
 //! Laws: a known page is in the calendar, in a queue, or under way, and in one of them. It isn't
 //! visited before `interval_min` has passed. No server has more than [`QUEUED_MAX`] known pages in
 //! its queue: a server with more of them that are due takes its best, by a bar of its own.
-//! Cost: 40 bytes for a server with known pages; some microseconds for a visit; a fixed number of
-//! units of work for each page that comes up.
+//! Memory: an entry in a map for each server with known pages. Cost: that of the calendar, and a
+//! fixed number of units of work for each page that comes up.
 
 mod state;
 mod visits;
@@ -46,7 +46,7 @@ const PRIOR_PAGES: f64 = 3.0;
 const FULL: (f64, f64) = (1.25, 0.95);
 /// After how many times the mean time between two visits a page is visited that the policy leaves
 /// alone, because it changes too often or is worth too little: what is believed of it may be wrong.
-/// If all pages were left alone, that would take this part of all visits.
+/// If all pages were left alone, that would take an eighth of all visits.
 const LEFT_ALONE: f64 = 8.0;
 /// The greatest multiple of the bar.
 const MULTIPLE_MAX: f64 = 1e9;

@@ -88,7 +88,7 @@ impl Engine {
         let now = self.unix_seconds();
         let again = self.backlog.again_mut().expect("it was looked at");
         if is_over && !young.is_empty() {
-            again.rests_until = now + REST_S;
+            again.rests_until = now.saturating_add(REST_S);
         }
         young.into_iter().for_each(|(due, entry)| again.file_at(due, &entry));
     }
@@ -239,7 +239,7 @@ impl Engine {
             server.multiple = (server.multiple * FULL.0).min(MULTIPLE_MAX);
             again.put_off(id, &entry, now);
             // In a second its queue may be shorter.
-            again.rests_until = if is_early { now + 1 } else { again.rests_until };
+            again.rests_until = if is_early { now.saturating_add(1) } else { again.rests_until };
             return !is_early;
         }
         again.note_gap(age);
@@ -267,27 +267,18 @@ impl Engine {
         }
         let status = facts.outcome.status();
         let is_page = status.is_some_and(|status| (200..300).contains(&status));
-        match fetch.item.purpose {
-            Purpose::Again => {
-                let visit = is_page
-                    .then(|| Visit::of(fetch, facts, reply, head, self.settings.store.digest));
-                self.visited_again(id, fetch, facts.outcome, visit)
-            }
-            Purpose::Page if is_page => {
-                self.file_new(
-                    id,
-                    fetch,
-                    Visit::of(fetch, facts, reply, head, self.settings.store.digest),
-                );
-                false
-            }
-            Purpose::Hop(chain) if is_page && self.is_new_target(chain, fetch) => {
-                let visit = Visit::of(fetch, facts, reply, head, self.settings.store.digest);
-                self.file_new(id, fetch, visit);
-                false
-            }
-            _ => false,
+        let algorithm = self.settings.store.digest;
+        let visit = is_page.then(|| Visit::of(fetch, facts, reply, head, algorithm));
+        let is_new = match fetch.item.purpose {
+            Purpose::Again => return self.visited_again(id, fetch, facts.outcome, visit),
+            Purpose::Page => true,
+            Purpose::Hop(chain) => self.is_new_target(chain, fetch),
+            Purpose::Robots(..) => false,
+        };
+        if let Some(visit) = visit.filter(|_| is_new) {
+            self.file_new(id, fetch, visit);
         }
+        false
     }
 
     /// Returns whether the page that a redirect led to can't be a known one: the chain began with a

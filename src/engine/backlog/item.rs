@@ -125,26 +125,11 @@ impl Item {
     /// The bytes are no payload.
     pub fn decode(payload: &[u8], key: Key) -> Result<Self, Short> {
         let (parts, text) = Parts::of(payload)?;
-        let Parts { found_as, hops, tries, depth, requisite, purpose, target, via, known } = parts;
-        let known = (purpose == Purpose::Again).then(|| known.into());
-        let (quality, arrival) = (key.quality, key.arrival);
         let whole: Rc<str> = text.into();
         let part = |range| Text { whole: Rc::clone(&whole), range };
-        let via = via.map(|_| part(target.len() + 1..whole.len()));
-        let target = part(0..target.len());
-        Ok(Self {
-            target,
-            quality,
-            arrival,
-            depth,
-            requisite,
-            hops,
-            tries,
-            purpose,
-            found_as,
-            via,
-            known,
-        })
+        let target = parts.target.len();
+        let via = parts.via.map(|_| part(target + 1..whole.len()));
+        Ok(parts.item_of((part(0..target), via), key.quality, key.arrival))
     }
 
     /// Returns how far away the URL was found.
@@ -235,13 +220,17 @@ impl<'a> Parts<'a> {
 
     /// Returns an item with these fields and this quality.
     pub fn item(&self, quality: Quality) -> Item {
-        let Self { found_as, hops, tries, depth, requisite, purpose, .. } = *self;
-        let (target, via) = (self.target.into(), self.via.map(Text::from));
-        let known = (purpose == Purpose::Again).then(|| self.known.into());
+        let texts = (self.target.into(), self.via.map(Text::from));
+        self.item_of(texts, quality, 0)
+    }
+
+    fn item_of(&self, (target, via): (Text, Option<Text>), quality: Quality, arrival: u64) -> Item {
+        let Self { found_as, hops, tries, depth, requisite, purpose, known, .. } = *self;
+        let known = (purpose == Purpose::Again).then(|| known.into());
         Item {
             target,
             quality,
-            arrival: 0,
+            arrival,
             depth,
             requisite,
             hops,

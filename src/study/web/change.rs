@@ -10,7 +10,7 @@
 //! pages can be asked for conditionally (RFC 9110, section 13.1).
 //!
 //! Law: a page has the version at any time that it has when asked for all times in order.
-//! Cost: some 100 ns for a version, and the links of the page where pages appear.
+//! Cost: some draws for a version, and those of the page's links where pages appear.
 
 use super::draw::{Draw, Purpose};
 use super::page::{Kind, Reply};

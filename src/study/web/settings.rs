@@ -37,7 +37,7 @@ pub struct Changes {
     pub scheduled: f64,
     /// The share of pages that differ with every request.
     pub always: f64,
-    /// The share of pages that appear, and of those that vanish, at a time within [`Self::span`].
+    /// The share of pages that aren't there at first.
     pub appear: f64,
     /// The share of pages that vanish.
     pub vanish: f64,

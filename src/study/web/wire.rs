@@ -110,7 +110,7 @@ pub fn encode(reply: &Reply, host: &Host, terms: Terms) -> Wire {
     Wire { bytes, fields_at, fields_end, closes }
 }
 
-/// Encodes the reply that tells a client that it has what `reply` shows (RFC 9110, section 15.4.5).
+/// Encodes the reply 304 to a client that has what `reply` shows (RFC 9110, section 15.4.5).
 fn encode_unmodified(reply: &Reply, host: &Host, terms: Terms) -> Wire {
     let version = u8::from(!host.http10);
     let mut head =
