@@ -43,13 +43,24 @@ pub fn run(file: &ConfFile, ports: Option<(u16, u16)>) -> Result<Exit, Failure> 
     let done = AtomicBool::new(false);
     thread::scope(|scope| {
         let watch = scope.spawn(|| heed_signals(&stop, &done));
-        let served = lab::serve(&settings, &mut announce, &stop);
-        done.store(true, Ordering::SeqCst);
+        let served = {
+            let _done = SetAtEnd(&done);
+            lab::serve(&settings, &mut announce, &stop)
+        };
         watch.join().expect("the watch does not panic").map_err(system)?;
         served.map_err(system)
     })
     .map(|totals| say(&serde_json::to_string(&totals).expect("plain fields only")))?;
     Ok(Exit::Finished)
+}
+
+/// Sets a flag when it is dropped, so that a thread that waits for it ends after a panic, too.
+struct SetAtEnd<'a>(&'a AtomicBool);
+
+impl Drop for SetAtEnd<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
 }
 
 fn system(error: impl std::fmt::Display) -> Failure {

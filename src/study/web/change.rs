@@ -254,6 +254,7 @@ fn seconds(seconds: f64) -> Duration {
 mod tests {
     use super::*;
     use crate::ground::random::Random;
+    use crate::study::web::{Budget, Manifest, Outcome};
     use crate::study::web::{Ports, Settings, TimeSpread};
 
     fn changes() -> Changes {
@@ -285,6 +286,17 @@ mod tests {
 
     fn all(web: &Web) -> impl Iterator<Item = Place> + '_ {
         (0..web.pages_total()).map(|index| web.place_of(index))
+    }
+
+    /// Law: of a web that changes, pages are expected to be requested any number of times, also
+    /// those that redirects lead to.
+    #[test]
+    fn there_is_no_most() {
+        let settings = Settings { redirect: 0.3, ..web(changes()).settings().clone() };
+        let manifest = Manifest::new(&Web::new(settings, Ports::default()), Budget::default());
+        let led_to = manifest.entries.iter().filter(|entry| entry.outcomes == [Outcome::Redirect]);
+        let most: Vec<u32> = led_to.map(|entry| entry.requests.max).collect();
+        assert!(most.len() > 50 && most.iter().all(|most| *most == u32::MAX), "{most:?}");
     }
 
     /// Law: between a change and the next one a page has one version, and each change gives

@@ -388,8 +388,9 @@ impl Walk<'_> {
         }
         for entry in self.entries.iter_mut().filter(|entry| entry.outcomes == [Outcome::Redirect]) {
             let hops = hops.get(&entry.place).copied().unwrap_or(0);
-            entry.requests.max += hops;
-            entry.records.max += hops;
+            // In a web that changes there is no most.
+            entry.requests.max = entry.requests.max.saturating_add(hops);
+            entry.records.max = entry.records.max.saturating_add(hops);
         }
     }
 
