@@ -252,6 +252,9 @@ impl Server {
     }
 
     fn pump(&mut self, slot: usize) -> Result<(), Error> {
+        // A request may have come in since the turn began, and must not be logged as earlier: rests
+        // between requests are judged by the log.
+        self.now = self.clock();
         let Some(connection) = self.connections.get_mut(slot) else { return Ok(()) };
         let from = &self.listeners[connection.listener];
         let fate = connection.pump(from, &mut self.responder, &mut self.scratch, self.now)?;
