@@ -412,6 +412,7 @@ fn warc_record() -> Work {
                 tls: None,
                 redirect: None,
                 robots: false,
+                unmodified: None,
             };
             store.keep(&capture, &mut disk).expect("a disk that takes all").expect("kept");
         }

@@ -128,10 +128,11 @@ fn known(known: &KnownPages) -> String {
     let next =
         known.next_s.map_or(String::new(), |next| format!("; next in {}", seconds(next.into())));
     format!(
-        "  {} known pages: visits found {} changed, {} not, {} gone{next}",
+        "  {} known pages: visits found {} changed, {} unchanged ({} by 304), {} gone{next}",
         count(known.pages),
         count(known.changed),
         count(known.unchanged),
+        count(known.unmodified),
         count(known.gone)
     )
 }

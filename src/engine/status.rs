@@ -80,6 +80,8 @@ pub struct KnownPages {
     pub changed: u64,
     /// Visits that found the same page.
     pub unchanged: u64,
+    /// Those of them whose server said so (304).
+    pub unmodified: u64,
     /// Visits that found no page any more, or a redirect.
     pub gone: u64,
     /// Visits that failed.

@@ -23,6 +23,7 @@
 pub mod challenge;
 pub mod coding;
 pub mod cookies;
+pub mod date;
 pub mod mime;
 pub mod pipeline;
 pub mod request;

@@ -10,6 +10,8 @@
 //! Source: RFC 9110 sections 5.5, 5.6.2 and 12.5; RFC 9112 section 3.
 
 use super::coding::Coding;
+use super::date;
+use smallvec::SmallVec;
 use std::fmt;
 
 /// The value of the `Accept` field, unless the operator adds another one.
@@ -98,7 +100,7 @@ impl Fixed {
 
     /// Appends a GET for `target` (path and query, beginning with `/`) to `out`. `authority` is the
     /// host, and the port unless it is the scheme's default. `cookies` are sent with the operator's
-    /// own.
+    /// own. `conditions` ask for the page only if it isn't what the client has.
     ///
     /// # Panics
     /// Panics if target or host contain white space or control characters, which canonical URLs
@@ -109,6 +111,7 @@ impl Fixed {
         target: &str,
         authority: &str,
         cookies: Option<&[u8]>,
+        conditions: &Conditions,
     ) {
         assert!(target.starts_with('/') && is_visible(target), "a canonical path: {target:?}");
         assert!(!authority.is_empty() && is_visible(authority), "a host: {authority:?}");
@@ -124,8 +127,38 @@ impl Fixed {
             out.extend_from_slice(if place == 0 { b"\r\nCookie: " } else { b"; " });
             out.extend_from_slice(cookies);
         }
+        if !conditions.etag.is_empty() {
+            assert!(is_field(&conditions.etag), "a value of a field");
+            out.extend_from_slice(b"\r\nIf-None-Match: ");
+            out.extend_from_slice(&conditions.etag);
+        }
+        if let Some(modified) = conditions.modified {
+            out.extend_from_slice(b"\r\nIf-Modified-Since: ");
+            out.extend_from_slice(date::of_seconds(modified).as_bytes());
+        }
         out.extend_from_slice(&self.block);
     }
+}
+
+/// What a client has of a page: it is sent only if it is another (RFC 9110, section 13.1).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Conditions {
+    /// The ETag field as received; empty if there was none.
+    pub etag: SmallVec<[u8; 40]>,
+    /// The Last-Modified field, in seconds since 1970; `None` if there was none.
+    pub modified: Option<u32>,
+}
+
+impl Conditions {
+    /// Whether there is no condition.
+    pub fn is_empty(&self) -> bool {
+        self.etag.is_empty() && self.modified.is_none()
+    }
+}
+
+/// Returns whether bytes can be sent as the value of a field: none is a control character.
+pub fn is_field(value: &[u8]) -> bool {
+    value.iter().all(|byte| !byte.is_ascii_control() || *byte == b'\t')
 }
 
 fn accepted(codings: &[Coding]) -> String {
@@ -184,7 +217,7 @@ mod tests {
         )
         .expect("plain fields");
         let mut out = Vec::new();
-        fixed.write_get(&mut out, "/a?b=c", "example.com:8080", None);
+        fixed.write_get(&mut out, "/a?b=c", "example.com:8080", None, &Conditions::default());
         let expected = "GET /a?b=c HTTP/1.1\r\nHost: example.com:8080\r\n\
              User-Agent: sted/1 (+https://example.org/bot)\r\nFrom: bot@example.org\r\n\
              Accept: text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8\r\n\
@@ -193,7 +226,7 @@ mod tests {
 
         // Requests are appended to one buffer, to be sent at once.
         let one = out.len();
-        fixed.write_get(&mut out, "/a?b=c", "example.com:8080", None);
+        fixed.write_get(&mut out, "/a?b=c", "example.com:8080", None, &Conditions::default());
         assert_eq!(out.len(), 2 * one);
         assert_eq!(out[..one], out[one..]);
     }
@@ -202,7 +235,7 @@ mod tests {
     fn requests_parse_as_what_was_asked() {
         let fixed = Fixed::new("a", None, &[], &extra("Accept", "text/plain")).expect("plain");
         let mut out = Vec::new();
-        fixed.write_get(&mut out, "/", "h", None);
+        fixed.write_get(&mut out, "/", "h", None, &Conditions::default());
         let mut fields = [httparse::EMPTY_HEADER; 8];
         let mut request = httparse::Request::new(&mut fields);
         assert_eq!(request.parse(&out), Ok(httparse::Status::Complete(out.len())));
@@ -215,6 +248,21 @@ mod tests {
             ("Accept", b"text/plain"),
         ];
         assert_eq!(told, expected);
+    }
+
+    /// RFC 9110, sections 13.1.2 and 13.1.3.
+    #[test]
+    fn conditions_are_fields() {
+        let fixed = Fixed::new("a", None, &[], &[]).expect("plain");
+        let conditions =
+            Conditions { etag: SmallVec::from_slice(b"W/\"x\""), modified: Some(784_111_777) };
+        let mut out = Vec::new();
+        fixed.write_get(&mut out, "/", "h", Some(b"k=1"), &conditions);
+        let text = String::from_utf8(out).expect("ASCII");
+        let expected = "GET / HTTP/1.1\r\nHost: h\r\nCookie: k=1\r\nIf-None-Match: W/\"x\"\r\n\
+                        If-Modified-Since: Sun, 06 Nov 1994 08:49:37 GMT\r\nUser-Agent: a\r\n";
+        assert!(text.starts_with(expected), "{text}");
+        assert!(is_field(b"\"a\tb\xe9\"") && !is_field(b"\"a\r\nX: y\"") && !is_field(b"\x7f"));
     }
 
     /// RFC 6265bis 5.8.1: all cookies are sent in one Cookie field, whatever their source.
@@ -231,7 +279,7 @@ mod tests {
         ];
         for (name, cookies, expected) in cases {
             let mut out = Vec::new();
-            own(name).write_get(&mut out, "/", "h", cookies);
+            own(name).write_get(&mut out, "/", "h", cookies, &Conditions::default());
             let mut fields = [httparse::EMPTY_HEADER; 8];
             let mut request = httparse::Request::new(&mut fields);
             assert_eq!(request.parse(&out), Ok(httparse::Status::Complete(out.len())));

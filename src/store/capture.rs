@@ -47,6 +47,17 @@ pub struct Capture<'a> {
     pub redirect: Option<&'a str>,
     /// True if this is the reply to the crawler's own request for robots.txt.
     pub robots: bool,
+    /// What the page still is, if the reply says so (304); `None` for all other replies.
+    pub unmodified: Option<Unmodified>,
+}
+
+/// The archived payload of a page that a server says is unmodified.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unmodified {
+    /// The date of the `response` record of the page's URL that has it.
+    pub captured: UnixTime,
+    /// Its SHA-1.
+    pub digest: [u8; 20],
 }
 
 /// A capture that owns its bytes, so that a side thread can write it.
@@ -181,6 +192,7 @@ impl Capture<'_> {
                 tls: self.tls,
                 redirect: None,
                 robots: self.robots,
+                unmodified: self.unmodified,
             },
         }
     }
@@ -243,6 +255,10 @@ fn is_packed_media(media: &str) -> bool {
         || is("application") && among(&["zip", "gzip", "x-gzip", "pdf", "x-7z-compressed"])
 }
 
+/// The profiles of `revisit` records: the payload is the same, or the server says so.
+const IDENTICAL: &str = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest";
+pub(super) const NOT_MODIFIED: &str = "http://netpreserve.org/warc/1.1/revisit/server-not-modified";
+
 /// An earlier record that already contains the same payload.
 pub(super) struct Known<'a> {
     /// The id of the earlier record; `None` if it is not known.
@@ -279,9 +295,15 @@ impl Ready<'_> {
     }
 
     /// Returns the block of the `response` or `revisit` record. For a `revisit` it is only the head
-    /// of the response, because the payload is stored already.
+    /// of the response, because the payload is stored already. A reply 304 has no block: pywb
+    /// replays the head that it finds in a `revisit`, and a browser shows nothing for a 304, while
+    /// without a block it replays the response that the record refers to (WARC 1.1, section 6.7.3,
+    /// allows both).
     pub(super) fn response_block(&self) -> &[u8] {
-        let Capture { response, head_bytes, .. } = self.capture;
+        let Capture { response, head_bytes, unmodified, .. } = self.capture;
+        if unmodified.is_some() {
+            return &[];
+        }
         if self.first.is_some() { &response[..*head_bytes] } else { response }
     }
 
@@ -304,14 +326,16 @@ impl Ready<'_> {
             self.connection(&mut record);
             return record.end(block);
         };
-        const PROFILE: &str = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest";
         let mut record = self.begin(out, Kind::Revisit, self.id, block);
         record.digest("WARC-Payload-Digest", &self.digest);
-        record.value("WARC-Profile", PROFILE);
+        let is_unmodified = capture.unmodified.is_some();
+        record.value("WARC-Profile", if is_unmodified { NOT_MODIFIED } else { IDENTICAL });
         first.id.iter().for_each(|id| _ = record.id("WARC-Refers-To", *id));
         record.text("WARC-Refers-To-Target-URI", first.url);
         record.value("WARC-Refers-To-Date", first.date);
-        record.value("WARC-Truncated", Truncated::Length.name());
+        if !is_unmodified {
+            record.value("WARC-Truncated", Truncated::Length.name());
+        }
         self.connection(&mut record);
         record.end(block);
     }

@@ -79,6 +79,13 @@ pub struct Digest {
 }
 
 impl Digest {
+    /// Returns the digest that has this SHA-1.
+    pub(super) fn of_sha1(sha1: [u8; 20]) -> Self {
+        let mut value = [0; 32];
+        value[..20].copy_from_slice(&sha1);
+        Self { algorithm: Algorithm::Sha1Base32, value }
+    }
+
     /// Returns the first twenty bytes of the digest, which is all of SHA-1.
     pub fn beginning(&self) -> [u8; 20] {
         self.value[..20].try_into().expect("twenty of thirty-two bytes")

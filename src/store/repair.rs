@@ -12,11 +12,12 @@
 //! Cost: each checked byte is read and inflated once. Checked are the last files up to
 //! `verify_bytes_max`, and every file without an index.
 
+use super::capture::NOT_MODIFIED;
 use super::cdxj::{self, Capture};
 use super::digest::Digest;
 use super::job::{Full, OPEN, SORTING, read};
 use super::records::{Next, Records};
-use super::replay::Position;
+use super::replay::{Position, UNMODIFIED};
 use super::segment::{full_of, name_of};
 use super::surt::Surt;
 use super::warc::{block_of, field};
@@ -342,7 +343,10 @@ impl Repair<'_> {
         ) else {
             return true;
         };
-        let head = (self.read_head)(block);
+        // The only head that has no block (see `Ready::response_block`).
+        let is_unmodified = field(record, "WARC-Profile") == Some(NOT_MODIFIED);
+        let unmodified = HeadFacts { status: UNMODIFIED, ..HeadFacts::default() };
+        let head = if is_unmodified { Some(unmodified) } else { (self.read_head)(block) };
         let is_read = head.is_some();
         let head = head.unwrap_or_default();
         let stamp: String = date.chars().filter(char::is_ascii_digit).collect();

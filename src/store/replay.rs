@@ -110,7 +110,7 @@ impl Store {
             each_line(&index, disk, &mut |entry| {
                 let is_since = serial > moment.serial || entry.offset >= moment.offset;
                 if !is_since {
-                } else if entry.mime == REPEAT {
+                } else if entry.mime == REPEAT && entry.status != UNMODIFIED {
                     wanted.insert(entry.digest.to_string());
                     let url = entry.url.to_string();
                     let status = entry.status;
@@ -169,6 +169,8 @@ pub(super) fn indexes(prefix: &str, disk: &mut dyn Disk) -> Result<Vec<(u32, Str
 }
 
 pub(super) const REPEAT: &str = "warc/revisit";
+/// The status of a reply that says that a page is unmodified, and needs no payload.
+pub(super) const UNMODIFIED: u16 = 304;
 
 impl Kept {
     /// Returns whether this capture was archived before `other`.

@@ -8,6 +8,7 @@
 //! Cost: the records are inflated, and held in memory while they are read.
 
 use super::Truncated;
+use super::capture::NOT_MODIFIED;
 use super::job::OPEN;
 use super::records::Source;
 use super::replay::{Kept, Place, Reply};
@@ -140,11 +141,15 @@ impl Part {
         (bytes + self.record.len().saturating_sub(filled), ended)
     }
 
-    /// Returns the block of the record, once all of the record was read.
+    /// Returns the block of the record, once all of the record was read; for a `revisit` of a page
+    /// that was unmodified, whose record has none, the reply that it stands for.
     fn block(&mut self) -> Result<Block, String> {
         let Some(block) = block_of(&self.record) else {
             return Err("there is no complete record".to_owned());
         };
+        if field(&self.record, "WARC-Profile") == Some(NOT_MODIFIED) {
+            return Ok((b"HTTP/1.1 304 Not Modified\r\n\r\n".to_vec(), None));
+        }
         let end = self.record.len() - END_BYTES;
         let head_bytes = end - block.len();
         let truncated = field(&self.record, "WARC-Truncated").and_then(Truncated::named);

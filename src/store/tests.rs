@@ -63,6 +63,7 @@ fn capture<'a>(url: &'a str, response: &'a [u8], head_bytes: usize) -> Capture<'
         tls: None,
         redirect: None,
         robots: false,
+        unmodified: None,
     }
 }
 
@@ -341,6 +342,38 @@ fn repeats_are_stored_as_references() {
     let mut disk = Memory::default();
     keep(&mut store, &mut disk, "http://example.com/a", "same!");
     assert!(!keep(&mut store, &mut disk, "http://example.com/b", "same!").revisit);
+}
+
+/// WARC 1.1, section 6.7.3: a reply 304 stands for the response that the client has.
+#[test]
+fn unmodified_pages_are_stored_as_references() {
+    let (mut disk, url) = (Memory::default(), "http://example.com/a");
+    let mut store = open(&plain(), &mut disk);
+    let first = keep(&mut store, &mut disk, url, "same!");
+    let head = b"HTTP/1.1 304 Not Modified\r\nETag: \"x\"\r\n\r\n";
+    let unmodified = Unmodified { captured: START, digest: first.digest.beginning() };
+    let reply = Capture {
+        status: 304,
+        mime: "",
+        unmodified: Some(unmodified),
+        started: START.after(Duration::from_secs(60)),
+        ..capture(url, head, head.len())
+    };
+    let again = store.keep(&reply, &mut disk).expect("room").expect("wanted");
+    assert!(again.revisit && again.digest == first.digest);
+    finish(&mut store, &mut disk).expect("room");
+    let records = records(&disk.bytes("warc/sted-20261120093849-00000.warc"));
+    let (original, revisit) = (&records[2].1, &records[4].1);
+    assert_eq!(value(revisit, "WARC-Type"), "revisit");
+    let profile = "http://netpreserve.org/warc/1.1/revisit/server-not-modified";
+    assert_eq!(value(revisit, "WARC-Profile"), profile);
+    assert_eq!(value(revisit, "WARC-Refers-To-Target-URI"), url);
+    assert_eq!(value(revisit, "WARC-Refers-To-Date"), value(original, "WARC-Date"));
+    assert_eq!(value(revisit, "WARC-Payload-Digest"), value(original, "WARC-Payload-Digest"));
+    assert_eq!(value(revisit, "Content-Length"), "0");
+    let index = String::from_utf8(disk.bytes("index/sted-20261120093849-00000.cdxj")).unwrap();
+    let line = index.lines().nth(1).expect("two lines");
+    assert!(line.contains("\"mime\": \"warc/revisit\"") && line.contains("304"), "{line}");
 }
 
 #[test]

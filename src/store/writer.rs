@@ -9,7 +9,7 @@
 //! Cost: see [`super`].
 
 use super::Totals;
-use super::capture::{Capture, Known, Ready, Receipt, Truncated};
+use super::capture::{Capture, Known, Ready, Receipt, Truncated, Unmodified};
 use super::cdxj;
 use super::digest::{Digest, First, RevisitIndex};
 use super::job::Full;
@@ -88,7 +88,8 @@ impl Writer {
             self.flush(disk)?;
         }
         self.ready_segment(capture, disk)?;
-        let digest = self.settings.digest.of(capture.payload);
+        let known = capture.unmodified.map(|it| Digest::of_sha1(it.digest));
+        let digest = known.unwrap_or_else(|| self.settings.digest.of(capture.payload));
         let first = self.find_first(capture, &digest);
         let receipt = self.write(capture, digest, first, disk)?;
         self.wanted_bytes = 0;
@@ -187,6 +188,10 @@ impl Writer {
     /// Finds the earlier record that contains the same payload; `None` if there is none.
     fn find_first(&mut self, capture: &Capture<'_>, digest: &Digest) -> Option<First> {
         self.buffers.first_url.clear();
+        if let Some(Unmodified { captured, .. }) = capture.unmodified {
+            self.buffers.first_url.extend_from_slice(capture.url.as_bytes());
+            return Some(First { id: None, date: captured, chunked: capture.chunked });
+        }
         if !capture.can_repeat() {
             return None;
         }

@@ -32,6 +32,10 @@ from warcio.archiveiterator import ArchiveIterator
 from werkzeug.test import Client
 
 
+KINDS = ["responses", "revisits", "unmodified", "chunked", "chunked_revisits", "truncated"]
+NOT_MODIFIED = "http://netpreserve.org/warc/1.1/revisit/server-not-modified"
+
+
 def main(job):
     files = sorted((job / "warc").iterdir())
     captures, counts = read_with_warcio(files)
@@ -55,7 +59,7 @@ def main(job):
 def read_with_warcio(files):
     """All captures: URL, date, status, body; and how many of which kind there are."""
     captures, originals, revisits = [], {}, []
-    counts = dict.fromkeys(["responses", "revisits", "chunked", "chunked_revisits", "truncated"], 0)
+    counts = dict.fromkeys(KINDS, 0)
     for file in files:
         with open(file, "rb") as stream:
             for record in ArchiveIterator(stream, check_digests=True):
@@ -65,12 +69,19 @@ def read_with_warcio(files):
                 check_digests(record, file)
                 if record.rec_type not in ("response", "revisit"):
                     continue
+                if record.rec_type == "revisit":
+                    original = headers["WARC-Refers-To-Target-URI"], headers["WARC-Refers-To-Date"]
+                    counts["revisits"] += 1
+                    if headers["WARC-Profile"] == NOT_MODIFIED:
+                        counts["unmodified"] += 1
+                        expect(headers["Content-Length"], "0", f"the block of {url} of {date}")
+                        expect(original[0], url, f"what {url} of {date} refers to")
+                        revisits.append((url, date, None, original, headers["WARC-Payload-Digest"]))
+                        continue
                 status = record.http_headers.get_statuscode()
                 is_chunked = record.http_headers.get_header("Transfer-Encoding") == "chunked"
                 if record.rec_type == "revisit":
-                    counts["revisits"] += 1
                     counts["chunked_revisits"] += is_chunked
-                    original = headers["WARC-Refers-To-Target-URI"], headers["WARC-Refers-To-Date"]
                     revisits.append((url, date, status, original, headers["WARC-Payload-Digest"]))
                     continue
                 counts["responses"] += 1
@@ -78,11 +89,12 @@ def read_with_warcio(files):
                 counts["truncated"] += headers["WARC-Truncated"] is not None
                 digest = headers["WARC-Payload-Digest"]
                 expect(digest is not None, True, f"{url} has a digest")
-                originals[url, date, digest] = body
+                originals[url, date, digest] = status, body
                 captures.append((url, date, status, body, headers["WARC-Truncated"]))
     for url, date, status, original, digest in revisits:
         expect((*original, digest) in originals, True, f"{url} refers to what is there")
-        captures.append((url, date, status, originals[(*original, digest)], None))
+        shown, body = originals[(*original, digest)]
+        captures.append((url, date, status or shown, body, None))
     return captures, counts
 
 

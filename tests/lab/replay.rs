@@ -5,6 +5,7 @@
 use super::ask_python;
 use super::crawl::Crawl;
 use serde_json::Value;
+use std::collections::BTreeMap;
 
 /// Pages with all framings and codings, many of them alike.
 const WEB: &str = r#"
@@ -39,6 +40,28 @@ fn every_capture_replays_elsewhere() {
         assert!(counts[kind].as_u64() > Some(5), "some {kind}: {counts}");
     }
     eprintln!("plain: {plain}\nwith revisits: {counts}");
+}
+
+/// A crawl that comes back to pages that change archives their versions: each replays at its time,
+/// and so does each reply 304, which shows the version that the page still had.
+#[test]
+fn every_version_replays_elsewhere() {
+    let web = WEB.replace("duplicate_share = 0.4", "duplicate_share = 0.1");
+    let crawl = Crawl::of(&format!(
+        "[recrawl]\npolicy = \"uniform\"\ninterval_min = \"2s\"\ninterval_max = \"1m\"\n\
+         [limits]\ntime_max = \"45s\"\n{web}change_interval = \"20s\"\nappear_share = 0\n"
+    ));
+    let mut versions: BTreeMap<String, usize> = BTreeMap::new();
+    for line in crawl.log().into_iter().filter(|line| line.outcome == "ok") {
+        *versions.entry(line.url).or_default() += 1;
+    }
+    let most = versions.values().max();
+    assert!(most > Some(&2), "several versions of a page: {most:?} of {}", versions.len());
+    let counts = replays_elsewhere(&crawl);
+    for kind in ["unmodified", "revisits"] {
+        assert!(counts[kind].as_u64() > Some(20), "some {kind}: {counts}");
+    }
+    eprintln!("several versions: {counts}");
 }
 
 /// Replays all of an archive; returns the counts of its records.

@@ -105,6 +105,9 @@ fn known_pages_are_visited_again() {
         let known = crawl.known.expect("it comes back");
         let found = known.changed + known.unchanged + known.gone + known.failed;
         assert!(found.abs_diff(again as u64) < 5, "{policy}: {again} visits, {known:?}");
+        // Three quarters of the hosts have one validator at least.
+        let (same, told) = (known.unchanged, known.unmodified);
+        assert!(told > same / 2 && told < same, "{policy}: {told} of {same} unchanged by 304");
     }
 }
 

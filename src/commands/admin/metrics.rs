@@ -289,7 +289,7 @@ fn archive() -> [Metric; 5] {
 }
 
 /// The pages that the crawl comes back to; none in a crawl that doesn't.
-fn known() -> [Metric; 4] {
+fn known() -> [Metric; 5] {
     [
         gauge("sted_known_pages", "Pages that the crawl comes back to.", |shown| {
             maybe(shown.snapshot.status.known.map(|known| known.pages as f64))
@@ -310,6 +310,9 @@ fn known() -> [Metric; 4] {
                 ]
             });
             by("found", rows.into_iter().flatten())
+        }),
+        counter("sted_known_unmodified", "Visits answered by 304, among the unchanged.", |shown| {
+            maybe(shown.snapshot.status.known.map(|known| known.unmodified as f64))
         }),
     ]
 }

@@ -99,6 +99,8 @@ pub(super) struct Counts {
     pub(super) changed: u64,
     /// Visits that found the same payload.
     pub(super) unchanged: u64,
+    /// Those of them whose server said so (304).
+    pub(super) unmodified: u64,
     /// Visits that found that there is no such page any more (404, 410), or that it redirects.
     pub(super) gone: u64,
     /// Visits that failed.

@@ -6,13 +6,17 @@ use crate::engine::archive::LogFacts;
 use crate::engine::backlog::{Item, Purpose};
 use crate::engine::ledger::Work;
 use crate::engine::outcome::Outcome;
+use crate::engine::settings::Settings;
 use crate::engine::status::KnownPages;
 use crate::engine::wire::{Fetch, Reply};
 use crate::frontier::ServerId;
 use crate::ground::quality::Quality;
-use crate::ground::time::Instant;
+use crate::ground::time::{Instant, UnixTime};
+use crate::http::date;
+use crate::http::request::{Conditions, is_field};
 use crate::http::response::Head;
 use crate::recrawl::known::{ETAG_BYTES_MAX, Known};
+use crate::store::Unmodified;
 use crate::store::digest::Algorithm;
 use crate::url::UrlRef;
 use smallvec::SmallVec;
@@ -41,6 +45,8 @@ pub(in crate::engine) struct Visit {
     digest: [u8; 20],
     etag: SmallVec<[u8; 40]>,
     modified: Option<u32>,
+    /// Whether the record of the reply, if it has one, has the payload itself.
+    is_original: bool,
 }
 
 impl Visit {
@@ -55,12 +61,14 @@ impl Visit {
         let field = |name: &str| head.and_then(|head| head.field(reply.head(), name));
         let digest = facts.payload_digest();
         let digest = digest.unwrap_or_else(|| algorithm.of(reply.payload()));
-        let etag = field("etag").filter(|etag| etag.len() <= ETAG_BYTES_MAX).unwrap_or_default();
+        let is_kept = |etag: &&[u8]| etag.len() <= ETAG_BYTES_MAX && is_field(etag);
+        let etag = field("etag").filter(is_kept).unwrap_or_default();
         Self {
             at: fetch.sent.unix.seconds(),
             digest: digest.beginning(),
             etag: SmallVec::from_slice(etag),
-            modified: field("last-modified").and_then(exact_date),
+            modified: field("last-modified").and_then(date::exact_seconds),
+            is_original: facts.is_original(),
         }
     }
 }
@@ -112,8 +120,16 @@ impl Engine {
     /// doesn't come back.
     pub fn known_pages(&self) -> Option<KnownPages> {
         let again = self.backlog.again()?;
-        let super::Counts { changed, unchanged, gone, failed, refused, forgotten, early } =
-            *again.counts();
+        let super::Counts {
+            changed,
+            unchanged,
+            unmodified,
+            gone,
+            failed,
+            refused,
+            forgotten,
+            early,
+        } = *again.counts();
         let now = self.unix_seconds();
         Some(KnownPages {
             pages: again.pages(),
@@ -122,6 +138,7 @@ impl Engine {
             bar: again.bar(),
             changed,
             unchanged,
+            unmodified,
             gone,
             failed,
             refused,
@@ -293,7 +310,7 @@ impl Engine {
         let own = fetch.item.quality.millionths() as f64;
         let importance = if mean > 0.0 { (own / mean).clamp(0.01, 1e3) } else { 1.0 };
         let again = self.backlog.again_mut().expect("it was looked at");
-        let Visit { at, digest, etag, modified } = visit;
+        let Visit { at, digest, etag, modified, is_original } = visit;
         let known = Known {
             importance: importance as f32,
             rate: again.rate_of(id),
@@ -301,7 +318,7 @@ impl Engine {
             changed: 0,
             same: 0,
             digest,
-            captured: at,
+            captured: if is_original { at } else { 0 },
             gone: 0,
             signals: 0,
             modified,
@@ -321,21 +338,24 @@ impl Engine {
         visit: Option<Visit>,
     ) -> bool {
         let Some(mut known) = known_of(&fetch.item) else { return false };
+        let was_asked = !fetch.item.conditions(&self.settings).is_empty();
         let again = self.backlog.again_mut().expect("it was looked at");
         again.note_queued(id, false);
         let (before, at) = (known.rate, fetch.sent.unix.seconds());
         let mut is_same = false;
         match (visit, outcome.status()) {
             (Some(visit), _) => {
-                let changed = known.found(at, Some((visit.digest, at)));
+                let captured = if visit.is_original { at } else { 0 };
+                let changed = known.found(at, Some((visit.digest, captured)));
                 (known.modified, known.etag) = (visit.modified, visit.etag);
                 again.counts.changed += u64::from(changed);
                 again.counts.unchanged += u64::from(!changed);
                 is_same = !changed;
             }
-            (None, Some(304)) => {
+            (None, Some(304)) if was_asked => {
                 known.found(at, None);
                 again.counts.unchanged += 1;
+                again.counts.unmodified += 1;
                 is_same = true;
             }
             (None, Some(301 | 302 | 303 | 307 | 308 | 404 | 410)) => {
@@ -402,18 +422,37 @@ impl Entry {
     }
 }
 
+impl Item {
+    /// Returns what a page that is visited again is asked for with. There are no conditions if the
+    /// archive couldn't say what a reply 304 stands for: its record refers to an earlier `response`
+    /// of the URL, by its SHA-1.
+    pub(in crate::engine) fn conditions(&self, settings: &Settings) -> Conditions {
+        let is_sha1 = settings.store.digest == Algorithm::Sha1Base32;
+        let known = known_of(self).filter(|known| known.captured > 0 && known.gone == 0);
+        match known {
+            Some(Known { etag, modified, .. }) if is_sha1 || !settings.keeps_archive() => {
+                Conditions { etag, modified }
+            }
+            _ => Conditions::default(),
+        }
+    }
+
+    /// Returns what a page still is if the outcome of a visit says that it is unmodified; `None` if
+    /// it doesn't, or if the page was requested without conditions.
+    pub(in crate::engine) fn unmodified(
+        &self,
+        outcome: Outcome,
+        settings: &Settings,
+    ) -> Option<Unmodified> {
+        let is_unmodified = outcome.status() == Some(304) && !self.conditions(settings).is_empty();
+        let known = known_of(self).filter(|_| is_unmodified)?;
+        let captured = UnixTime::from_micros(u64::from(known.captured) * 1_000_000);
+        Some(Unmodified { captured, digest: known.digest })
+    }
+}
+
 /// Returns what is known of the page that an item visits again.
 fn known_of(item: &Item) -> Option<Known> {
     let bytes = item.known.as_deref()?;
     Known::decode(&mut crate::ground::codec::Take::new(bytes)).ok()
-}
-
-/// Returns an HTTP date as seconds since 1970, if formatting it gives the same bytes again.
-fn exact_date(field: &[u8]) -> Option<u32> {
-    let text = std::str::from_utf8(field).ok()?;
-    let time = httpdate::parse_http_date(text).ok()?;
-    let epoch = httpdate::parse_http_date("Thu, 01 Jan 1970 00:00:00 GMT").expect("a date");
-    let since = time.duration_since(epoch).ok()?;
-    let is_exact = httpdate::fmt_http_date(time) == text;
-    u32::try_from(since.as_secs()).ok().filter(|_| is_exact)
 }

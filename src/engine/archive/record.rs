@@ -67,6 +67,11 @@ impl LogFacts {
         self.receipt.as_ref().is_some_and(|receipt| !receipt.revisit)
     }
 
+    /// Returns whether the record of the reply, if there is one, has the payload itself.
+    pub(in crate::engine) fn is_original(&self) -> bool {
+        self.receipt.as_ref().is_none_or(|receipt| !receipt.revisit)
+    }
+
     /// Returns the digest of the payload, if it is archived.
     pub(in crate::engine) fn payload_digest(&self) -> Option<Digest> {
         self.receipt.as_ref().map(|receipt| receipt.digest)
@@ -120,7 +125,10 @@ impl<'a> Attempt<'a> {
         self.head.is_some() && (whole || truncation(self.outcome).is_some())
     }
 
-    fn capture(&self, conn: &'a Conn, request: &'a [u8]) -> Capture<'a> {
+    fn capture(&self, conn: &'a Conn, request: &'a [u8], settings: &Settings) -> Capture<'a> {
+        let unmodified = self.fetch.item.unmodified(self.outcome, settings);
+        // What is unmodified has no head in the archive, so none of a head's facts in the index.
+        let head = self.head.filter(|_| unmodified.is_none());
         Capture {
             url: &self.fetch.url,
             ip: Some(conn.peer.address.ip()),
@@ -131,16 +139,17 @@ impl<'a> Attempt<'a> {
             payload: self.reply.payload(),
             status: self.head.map_or(0, |head| head.status),
             mime: self.field("content-type").unwrap_or(""),
-            chunked: self.head.is_some_and(|head| head.framing == Framing::Chunked),
-            coded: self.head.is_some_and(|head| head.has(self.reply.head(), "content-encoding")),
+            chunked: head.is_some_and(|head| head.framing == Framing::Chunked),
+            coded: head.is_some_and(|head| head.has(self.reply.head(), "content-encoding")),
             truncated: truncation(self.outcome),
             tls: conn.peer.facts.tls.as_ref().map(|tls| Tls {
                 version: tls.version,
                 suite: tls.suite,
                 verified: tls.verified,
             }),
-            redirect: self.field("location"),
+            redirect: head.and_then(|_| self.field("location")),
             robots: self.fetch.item.is_robots(),
+            unmodified,
         }
     }
 
@@ -182,8 +191,10 @@ impl Engine {
             self.archive.request.clear();
             let (target, cookies) = (&fetch.item.target, fetch.cookies.as_deref());
             let request = self.wire.requests().recorded_of(&fetch.url);
-            request.write_get(&mut self.archive.request, target, authority, cookies);
-            let capture = attempt.capture(conn, &self.archive.request);
+            let conditions = fetch.item.conditions(&self.settings);
+            let out = &mut self.archive.request;
+            request.write_get(out, target, authority, cookies, &conditions);
+            let capture = attempt.capture(conn, &self.archive.request, &self.settings);
             if self.settings.store.has_thread && self.archive.store.wants(&capture) {
                 let capture = Box::new(capture.detach());
                 self.turn.charge(Work::Archived, FILING_UNITS);

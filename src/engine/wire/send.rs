@@ -189,10 +189,12 @@ impl Engine {
         } else {
             self.counts.pipelined += 1;
         }
+        let conditions = fetch.item.conditions(&self.settings);
         let authority = self.backlog.origin(conn.server).authority();
         let (request, target, cookie) =
             (self.wire.requests.sent_to(&fetch.url), &fetch.item.target, fetch.cookies.as_deref());
-        let bytes = conn.outbox.add(|out| request.write_get(out, target, authority, cookie));
+        let bytes =
+            conn.outbox.add(|out| request.write_get(out, target, authority, cookie, &conditions));
         self.counts.sent_bytes += bytes as u64;
         conn.pipeline.sent(1);
         conn.visit.tally.requests += 1;

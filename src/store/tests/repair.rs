@@ -66,7 +66,24 @@ fn fill(settings: &Settings, seed: u64, disk: &mut Memory) -> (Store, Vec<String
             started,
             ..capture(&url, response.as_bytes(), head.len())
         };
-        store.keep(&capture, disk).expect("room").expect("wanted");
+        let kept = store.keep(&capture, disk).expect("room").expect("wanted");
+        urls.push(url.clone());
+        if number % 5 > 0 || kept.revisit || settings.digest != Algorithm::Sha1Base32 {
+            continue;
+        }
+        // A reply 304, of whose head nothing is archived.
+        let earlier = Unmodified { captured: started, digest: kept.digest.beginning() };
+        let unmodified = Capture {
+            payload: b"",
+            status: 304,
+            mime: "",
+            chunked: false,
+            redirect: None,
+            truncated: None,
+            unmodified: Some(earlier),
+            ..capture
+        };
+        store.keep(&unmodified, disk).expect("room").expect("wanted");
         urls.push(url);
     }
     (store, urls)
