@@ -11,7 +11,7 @@ build stations frontier-study: export STED_COMMIT = $(shell git describe --alway
 
 .DEFAULT_GOAL := help
 .PHONY: help deps build crawl compare profile figure-5b study cache-study frontier-study test sim crash cluster cluster-faults cluster-links cluster-upgrade clusters orders operate kill props fresh fuzz check check-crawler msrv deny conformance
-.PHONY: bench bench-peers stations count map golden doc install dist clean ci
+.PHONY: bench bench-peers sitemaps stations count map golden doc install dist clean ci
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -57,6 +57,9 @@ cluster-links: deps ## measure two nodes that crawl pages with a thousand links 
 
 cluster-upgrade: deps ## replace the program OLD=path under a running crawl by three nodes, one after the other
 	STED_OLD="$(OLD)" $(CARGO) test --locked --test tests lab::nodes::a_rolling_upgrade -- --ignored --nocapture
+
+sitemaps: deps ## read twenty sitemaps of 50,000 URLs each, served by nginx: the loop's lag
+	$(CARGO) test --locked --test tests real::sitemaps::a_million_urls -- --ignored --nocapture
 
 clusters: ## check simulated crawls by several nodes, with N=1000 seeds, or with SEED=
 	@tests/deps build

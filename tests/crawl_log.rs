@@ -54,7 +54,7 @@ fn every_code_and_nothing_else_is_documented() {
 
 #[test]
 fn every_annotation_and_nothing_else_is_documented() {
-    let record = include_str!("../src/engine/archive/record.rs");
+    let record = include_str!("../src/engine/archive/annotations.rs");
     let mut words = literals(record, "const ANNOTATIONS: ", "];");
     words.extend(["1t", "2t"]);
     assert_eq!(listed("Annotations"), words);

@@ -372,6 +372,7 @@ fn web(draw: &mut Random, seed: u64) -> sted::study::web::Settings {
         robots_part: draw.pick(&[0.0, 0.3]),
         robots_deny: draw.pick(&[0.0, 0.1]),
         robots_delay: draw.pick(&[0.0, 0.1]),
+        sitemaps: sitemaps(seed),
         hostile,
         ..sted::study::web::Settings::default()
     }
@@ -380,6 +381,16 @@ fn web(draw: &mut Random, seed: u64) -> sted::study::web::Settings {
 /// Returns the share of redirects, with its own draw because it was added later.
 fn redirects(seed: u64) -> f64 {
     Random(seed ^ 0x7265_6469).pick(&[0.0, 0.0, 0.3])
+}
+
+/// Returns the share of hosts with a sitemap. Added later: seeds that failed once stay the same.
+fn sitemaps(seed: u64) -> f64 {
+    if is_old(seed) { 0.0 } else { Random(seed ^ 0x6d61_7073).pick(&[0.0, 0.0, 0.7]) }
+}
+
+/// Returns whether the seed failed once.
+fn is_old(seed: u64) -> bool {
+    REGRESSIONS.iter().any(|(old, _)| *old == seed)
 }
 
 fn is_endless(kind: Hostile) -> bool {
@@ -449,8 +460,7 @@ fn outages(draw: &mut Random, seed: u64) -> Vec<Outage> {
 
 /// Returns whether jobs archive the replies. Added later: the seeds that failed once stay the same.
 fn has_store_thread(seed: u64) -> bool {
-    let is_old = REGRESSIONS.iter().any(|(old, _)| *old == seed);
-    !is_old && Random(seed ^ 0x7772_6974).one_in(2)
+    !is_old(seed) && Random(seed ^ 0x7772_6974).one_in(2)
 }
 
 /// Returns the crawl's settings, and the laws that follow from them.

@@ -3,7 +3,8 @@
 use crate::conf::{self, Conf, Decimal, DiskFull, Scheme};
 use crate::dns::address;
 use crate::engine::settings::{
-    CHAINS_MAX, Connections, Identity, Limits, Recrawl, Retries, Robots, Scoring, Settings, State,
+    CHAINS_MAX, Connections, Identity, Limits, Recrawl, Retries, Robots, Scoring, Settings,
+    Sitemaps, State,
 };
 use crate::ground::quality::Quality;
 use crate::http::coding::DecodeLimits;
@@ -68,6 +69,10 @@ pub fn engine(conf: &Conf, key: [u8; 16]) -> Settings {
             free_min: conf.disk.free_min,
         },
         recrawl: recrawl(&conf.recrawl),
+        sitemaps: Sitemaps {
+            read: conf.discovery.sitemaps != conf::Sitemaps::None,
+            usual: conf.discovery.sitemaps == conf::Sitemaps::WellKnown,
+        },
         cluster: None,
         trace: conf.job.trace,
         fingerprint_key: key,

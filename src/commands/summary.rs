@@ -26,7 +26,7 @@ use std::time::Duration;
 const TYPES_SHOWN: usize = 8;
 
 /// The causes of [`Counts::cut`], each with what it means and a fix.
-const CAUSES: [(&str, &str); 32] = [
+const CAUSES: [(&str, &str); 37] = [
     ("badLocation", "redirects with an invalid Location: treated as pages"),
     ("baseTooLong", "pages with a base URL of more than 4 KiB: the page's own URL was used"),
     ("chains-loosened", "redirects followed as links, because 8,192 chains were in progress"),
@@ -53,6 +53,14 @@ const CAUSES: [(&str, &str); 32] = [
     ("score-invalid", "pages without a score: the program's answer was no quality"),
     ("score-stopped", "pages without a score: the crawl was stopped before they had one"),
     ("score-timed-out", "pages without a score in time; raise quality.command_timeout"),
+    (
+        "sitemapBroken",
+        "sitemaps read up to a fault: malformed XML, damaged gzip, tags too long or deep",
+    ),
+    ("sitemapCut", "sitemaps read in part: more than 50,000 URLs or 50 MiB, or ended early"),
+    ("sitemapEntries", "entries of sitemaps without a URL, or with one of more than 2,048 bytes"),
+    ("sitemapForeign", "URLs in sitemaps of another host, whose robots.txt doesn't name them"),
+    ("sitemapUnread", "files named as sitemaps that are none: archived only"),
     ("surplus", "responses with bytes after their end: check the server's Content-Length"),
     ("requisite-hops", "requisites too far from their page; raise scope.requisite_hops"),
     ("retries-max", "URLs that failed at every try; raise retries.retries_max"),
@@ -255,6 +263,10 @@ impl Summary {
             "links",
             format!("{}, {} new URLs", HumanCount(counts.links), HumanCount(counts.urls_new)),
         );
+        if counts.sitemaps > 0 {
+            let (files, urls) = (HumanCount(counts.sitemaps), HumanCount(counts.sitemap_urls));
+            line("sitemaps", format!("{files} sitemaps and feeds, {urls} entries"));
+        }
         let seen = &self.seen;
         if seen.on_disk > 0 {
             let hits = seen.cache_hits_of_run as f64 / seen.cache_lookups_of_run.max(1) as f64;

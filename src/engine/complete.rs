@@ -15,6 +15,7 @@ use super::wire::{Fetch, FinishedFetch, Reply};
 use crate::frontier::{Rule, ServerId};
 use crate::http::response::Head;
 use crate::http::wait::retry_after;
+use crate::links::Kind;
 use smallvec::SmallVec;
 use std::net::IpAddr;
 use std::time::Duration;
@@ -207,8 +208,11 @@ impl Engine {
                 self.counts.cut(note, 1);
                 fetch.notes.push(note);
             }
-            if sources.has_any() {
-                return self.pages.push(Page { fetch, facts, reply, sources });
+            let is_listed = fetch.item.found_as == Kind::Listed.hop() as u8;
+            let may_list = self.settings.sitemaps.read && sources.may_list(is_listed);
+            if may_list || sources.has_any() {
+                let page = Page { fetch, facts, reply, sources, listing: None };
+                return if may_list { self.list_later(page) } else { self.pages.push(page) };
             }
         }
         self.note_settled(&fetch.url);

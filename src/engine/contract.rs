@@ -11,6 +11,7 @@ pub use super::checkpoint::{StateDone, StateJob};
 #[cfg(feature = "cluster")]
 pub use super::cluster::{SnapshotDone, SnapshotJob};
 pub use super::command::{Command, Order, Reply, Target};
+pub use super::page::{ListDone, ListJob};
 pub use super::reload::Reload;
 pub use super::status::Status;
 pub use super::visit::{CommandsDone, CommandsJob};
@@ -158,6 +159,8 @@ pub enum Job {
     State(StateJob),
     /// Sync the log of the operator's commands to disk.
     Commands(CommandsJob),
+    /// Read a sitemap or a feed.
+    List(Box<ListJob>),
     /// Merge a part of a partition's log into a snapshot.
     #[cfg(feature = "cluster")]
     Snapshot(Box<SnapshotJob>),
@@ -178,6 +181,8 @@ pub enum Done {
     State(StateDone),
     /// The result of [`Job::Commands`].
     Commands(CommandsDone),
+    /// The result of [`Job::List`].
+    List(Box<ListDone>),
     /// The result of [`Job::Snapshot`].
     #[cfg(feature = "cluster")]
     Snapshot(Box<SnapshotDone>),
@@ -193,6 +198,7 @@ impl Job {
             Self::Frontier(job) => Done::Frontier(job.run()),
             Self::State(job) => Done::State(job.run()),
             Self::Commands(job) => Done::Commands(job.run()),
+            Self::List(job) => Done::List(Box::new(job.run())),
             #[cfg(feature = "cluster")]
             Self::Snapshot(job) => Done::Snapshot(Box::new(job.run())),
         }

@@ -86,6 +86,10 @@ pub struct Counts {
     pub retired: u64,
     /// References (links and the like) found in pages.
     pub links: u64,
+    /// Sitemaps and feeds that were read.
+    pub sitemaps: u64,
+    /// The URLs in them.
+    pub sitemap_urls: u64,
     /// References that are no http(s) URL, or one that is too long.
     pub links_invalid: u64,
     /// References out of scope, by reason.

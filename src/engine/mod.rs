@@ -330,6 +330,7 @@ impl Engine {
                 let worked = self.visits.orders_mut().log_mut().worked(done);
                 self.checked(worked);
             }
+            Done::List(done) => self.list_read(*done),
             #[cfg(feature = "cluster")]
             Done::Snapshot(done) => self.snapshot_worked(*done),
         }
@@ -455,7 +456,7 @@ impl Engine {
         let has_urls = has_urls || self.backlog.is_repricing();
         let has_urls = has_urls || self.archive.filing().has_archived();
         let decides = self.can_place_hops() && !self.admission.seen().is_working();
-        let has_names = self.visits.can_ask();
+        let has_names = self.visits.can_ask() || self.pages.lists().can_begin();
         if self.turn.has_actions() || self.has_replies() || has_urls || decides || has_names {
             return Some(self.turn.at());
         }
@@ -479,6 +480,7 @@ impl Engine {
     /// new visits, DNS look-ups, and the end of the crawl.
     fn pump(&mut self) {
         self.work_robots();
+        self.work_lists();
         self.work_pages();
         // It draws on the budget of pages, which is to be whole for the first of them.
         self.work_filing();

@@ -66,6 +66,8 @@ pub struct Settings {
     pub state: State,
     /// How the crawl comes back to known pages; `None` if it doesn't.
     pub recrawl: Option<Recrawl>,
+    /// Which sitemaps are read.
+    pub sitemaps: Sitemaps,
     /// What makes this crawl a part of one that several machines share; `None` if it isn't.
     pub cluster: Option<super::node::Settings>,
     /// Whether the stream of discovered URLs is written to a trace.
@@ -84,6 +86,15 @@ pub struct Settings {
     /// The size of each budget of work of a turn, in units of work. One unit costs about as much as
     /// scanning one byte of a page: see `engine::ledger`.
     pub turn_bytes_max: usize,
+}
+
+/// Which sitemaps are read.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Sitemaps {
+    /// Whether those are that a robots.txt names, and that the crawl meets otherwise.
+    pub read: bool,
+    /// Whether they are looked for at the usual places if robots.txt names none.
+    pub usual: bool,
 }
 
 /// How the crawl comes back to known pages.

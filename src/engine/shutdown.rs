@@ -264,7 +264,7 @@ impl Engine {
     }
 
     fn is_working(&self) -> bool {
-        let has_replies = self.has_replies() || self.is_filing();
+        let has_replies = self.has_replies() || self.pages.lists().is_busy() || self.is_filing();
         self.wire.conns().busy() > 0 || has_replies || self.visits.has_deferred()
     }
 

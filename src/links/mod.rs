@@ -109,6 +109,8 @@ pub enum Kind {
     Embed,
     /// In a `form` element.
     Form,
+    /// In a sitemap or a feed, or a sitemap that a robots.txt names.
+    Listed,
 }
 
 impl Kind {
@@ -119,6 +121,7 @@ impl Kind {
             Self::Frame | Self::Embed => 'E',
             Self::Refresh => 'R',
             Self::Form => 'S',
+            Self::Listed => 'M',
         }
     }
 
@@ -132,6 +135,7 @@ impl Kind {
             Self::Header => "header",
             Self::Embed => "embed",
             Self::Form => "form",
+            Self::Listed => "listed",
         }
     }
 }

@@ -62,6 +62,8 @@ pub fn web(conf: &Web) -> Settings {
         robots_deny: conf.robots_deny_share.as_f64(),
         crawl_delay: conf.crawl_delay,
         changes: changes(conf),
+        sitemaps: conf.sitemap_share.as_f64(),
+        sitemap_lies: conf.sitemap_lie_share.as_f64(),
         hostile: hostile_kinds(&conf.hostile),
     }
 }

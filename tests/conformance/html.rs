@@ -50,7 +50,7 @@ fn sets(found: &Found, page: &str) -> Sets {
             Kind::Anchor | Kind::Frame => 0,
             Kind::Embed | Kind::Related => 1,
             Kind::Form => 2,
-            Kind::Refresh | Kind::Header => continue,
+            Kind::Refresh | Kind::Header | Kind::Listed => continue,
         };
         let joined = base.join(link.reference).ok();
         let Some(mut url) = joined.filter(|url| matches!(url.scheme(), "http" | "https")) else {

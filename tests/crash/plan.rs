@@ -78,6 +78,9 @@ impl Plan {
     pub fn of(seed: u64) -> Self {
         let mut draw = Random(seed.wrapping_mul(0xd134_2543_de82_ef95) ^ 0xc4a5);
         let mut crawl = sweep::Plan::of(seed);
+        if super::is_old(seed) {
+            crawl.web.sitemaps = 0.0;
+        }
         let engine = &mut crawl.engine;
         engine.seen.memory_bytes = draw.pick(&[1 << 10, 16 << 10, 1 << 20]);
         engine.seen.cache_entries_log2 = draw.pick(&[4, 10]);

@@ -15,6 +15,7 @@ pub(crate) mod nats;
 mod process;
 mod relay;
 mod servers;
+mod sitemaps;
 mod sites;
 mod stand;
 mod tags;

@@ -205,7 +205,7 @@ pid @FOLDER@/nginx.pid;
 error_log @FOLDER@/error.log;
 events { worker_connections 256; }
 http {
-    types { text/html html; text/plain txt; }
+    types { text/html html; text/plain txt; text/xml xml; }
     default_type application/octet-stream;
     client_body_temp_path @FOLDER@/body;
     proxy_temp_path @FOLDER@/proxy;

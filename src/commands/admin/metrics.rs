@@ -108,7 +108,7 @@ pub(super) fn all() -> Vec<Metric> {
 }
 
 /// What was requested and received.
-fn fetched() -> [Metric; 15] {
+fn fetched() -> [Metric; 17] {
     [
         counter("sted_pages", "Pages with their final response, of any status.", |shown| {
             one(shown.snapshot.grown(|counts| counts.pages))
@@ -148,6 +148,12 @@ fn fetched() -> [Metric; 15] {
         }),
         counter("sted_links", "References found in pages.", |shown| {
             one(shown.snapshot.grown(|counts| counts.links))
+        }),
+        counter("sted_sitemaps", "Sitemaps and feeds that were read.", |shown| {
+            one(shown.snapshot.grown(|counts| counts.sitemaps))
+        }),
+        counter("sted_sitemap_entries", "Entries in sitemaps and feeds.", |shown| {
+            one(shown.snapshot.grown(|counts| counts.sitemap_urls))
         }),
         counter("sted_new_urls", "URLs that the seen test found to be new.", |shown| {
             one(shown.snapshot.grown(|counts| counts.urls_new))

@@ -9,6 +9,7 @@
 mod admin;
 mod archive;
 mod cluster;
+mod discovery;
 mod fetch;
 mod order;
 mod recrawl;
@@ -20,6 +21,7 @@ mod web;
 pub use admin::Admin;
 pub use archive::{DiskFull, DiskSpace, Memory, Report, State, Store};
 pub use cluster::Cluster;
+pub use discovery::{Discovery, Sitemaps};
 pub use fetch::{Connections, Fetch, HostsFile, Links, Names, Pipeline, Tls};
 pub use order::{Politeness, Qualities, Retries, Schedule};
 pub use recrawl::Recrawl;
@@ -120,6 +122,7 @@ pub(super) fn walk(conf: &mut Conf, walk: &mut Walk<'_>) {
     conf.pipeline.walk(walk);
     conf.fetch.walk(walk);
     conf.links.walk(walk);
+    conf.discovery.walk(walk);
     conf.store.walk(walk);
     conf.memory.walk(walk);
     conf.state.walk(walk);

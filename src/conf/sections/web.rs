@@ -245,6 +245,13 @@ section! {
         /// Share of hosts that send ETag fields.
         etag_share: Decimal = thousandths(500), decimal(SHARE), [];
 
+        /// Share of hosts whose robots.txt names a sitemap, among those that have one and don't
+        /// forbid all. It lists all pages of the host, and when they changed last.
+        sitemap_share: Decimal = thousandths(0), decimal(SHARE), [];
+
+        /// Share of these hosts whose sitemap says of each page that it just changed.
+        sitemap_lie_share: Decimal = thousandths(0), decimal(SHARE), [];
+
         /// Share of hosts that send Last-Modified fields.
         last_modified_share: Decimal = thousandths(500), decimal(SHARE), [];
 

@@ -8,6 +8,7 @@
 //! that is durable is not fetched again after a restart.
 //! Cost: the compression of each record; appends are plain calls, syncs are jobs.
 
+mod annotations;
 mod filing;
 mod record;
 mod replay;
@@ -21,8 +22,9 @@ use crate::ground::disk::Disk;
 use crate::ground::stats::Stage;
 use crate::ground::time::{Instant, Now, UnixTime};
 use crate::store::{Position, Store, Totals};
+pub(super) use annotations::{AGAIN, cut_as};
 pub(super) use filing::{Filed, FiledPage, Filing};
-pub(super) use record::{AGAIN, LogFacts, Recorded, Unsent, cut_as, units_max};
+pub(super) use record::{LogFacts, Recorded, Unsent, units_max};
 use replay::Replays;
 pub(super) use verify::verify;
 

@@ -1,11 +1,12 @@
 //! What is recorded of a fetch: its record in the archive and its line in the crawl log.
 
 use super::Archive;
+use super::annotations::{ANNOTATIONS, annotation, truncation};
 use crate::engine::Engine;
 use crate::engine::backlog::{Item, robots_item};
 use crate::engine::chain::REDIRECT;
 use crate::engine::ledger::Work;
-use crate::engine::outcome::{Outcome, Shortfall};
+use crate::engine::outcome::Outcome;
 use crate::engine::seeds::SEED;
 use crate::engine::settings::Settings;
 use crate::engine::wire::Conn;
@@ -19,7 +20,7 @@ use crate::ground::time::UnixTime;
 use crate::http::response::{Framing, Head};
 use crate::robots::Rules;
 use crate::store::log::{FORMAT, Line, Politeness, RULES_BYTES_MAX, SitePoliteness};
-use crate::store::{self, Capture, Digest, OwnCapture, Receipt, Tls, Truncated};
+use crate::store::{self, Capture, Digest, OwnCapture, Receipt, Tls};
 use crate::url::UrlRef;
 use crate::url::site::Matcher;
 use smallvec::SmallVec;
@@ -501,84 +502,10 @@ fn annotations<'a>(fetch: &Fetch, facts: &LogFacts, tries: &'a str) -> SmallVec<
     words
 }
 
-/// The annotation of a fetch of a page that was fetched before.
-pub(in crate::engine) const AGAIN: &str = ANNOTATIONS[0];
-
-/// All annotations, except for numbers of tries.
-const ANNOTATIONS: [&str; 34] = [
-    "again",
-    "lenTrunc",
-    "timeTrunc",
-    "disconnectTrunc",
-    "trunc",
-    "oddHead",
-    "retried",
-    "replayed",
-    "notReadBack",
-    "compared",
-    "putBack",
-    "surplus",
-    "rules",
-    "robots-challenge",
-    "robots-cut",
-    "robots-html",
-    "robots-label",
-    "badLocation",
-    "codingUnknown",
-    "codingsTooMany",
-    "codingLabel",
-    "codingSum",
-    "codingTooLarge",
-    "codingBroken",
-    "charsetTooLarge",
-    "charsetLate",
-    "linksCut",
-    "linksBytesCut",
-    "linkTooLong",
-    "srcdocNested",
-    "valueTooLong",
-    "baseTooLong",
-    "urlTooLong",
-    "urlsBytesCut",
-];
-
 /// Returns the reason that a crawl-log line gives for an outcome. A reply has none, since its
 /// status says it.
 fn reason(outcome: Outcome) -> Option<&'static str> {
     outcome.status().is_none().then(|| outcome.name())
-}
-
-/// Returns the WARC mark for a reply that was truncated with this outcome; `None` if it was not.
-fn truncation(outcome: Outcome) -> Option<Truncated> {
-    match outcome {
-        Outcome::BodyTooLarge => Some(Truncated::Length),
-        Outcome::Short(_, shortfall) => Some(truncation_of(shortfall)),
-        Outcome::BodyTimedOut | Outcome::FetchTimedOut => Some(Truncated::Time),
-        Outcome::CutShort | Outcome::Reset => Some(Truncated::Disconnect),
-        _ => None,
-    }
-}
-
-fn truncation_of(shortfall: Shortfall) -> Truncated {
-    match shortfall {
-        Shortfall::Closed | Shortfall::Reset => Truncated::Disconnect,
-        Shortfall::Stalled | Shortfall::Overdue => Truncated::Time,
-        Shortfall::Framing => Truncated::Unspecified,
-    }
-}
-
-/// Returns the name of a body that ended early, in annotations and counts.
-pub(in crate::engine) fn cut_as(shortfall: Shortfall) -> &'static str {
-    annotation(truncation_of(shortfall))
-}
-
-fn annotation(truncated: Truncated) -> &'static str {
-    match truncated {
-        Truncated::Length => "lenTrunc",
-        Truncated::Time => "timeTrunc",
-        Truncated::Disconnect => "disconnectTrunc",
-        Truncated::Unspecified => "trunc",
-    }
 }
 
 /// Returns the hop path of a URL: the letter for how it was found, then one letter for each

@@ -233,7 +233,9 @@ impl Engine {
     pub(super) fn is_draining(&self) -> bool {
         self.checkpoints.as_ref().is_some_and(Checkpoints::is_wanted)
             && self.admission.seen().is_quiet()
-            && (self.has_replies() || !self.archive.filing().is_empty())
+            && (self.has_replies()
+                || self.pages.lists().is_busy()
+                || !self.archive.filing().is_empty())
     }
 
     /// Returns whether replies wait to be processed, for which only this turn's budget may be
@@ -250,6 +252,7 @@ impl Engine {
         match self.checkpoints.as_ref().map(|own| &own.stage) {
             Some(Stage::Wanted)
                 if !self.has_replies()
+                    && !self.pages.lists().is_busy()
                     && self.archive.filing().is_empty()
                     && self.admission.seen().is_quiet() =>
             {

@@ -18,7 +18,7 @@ use crate::engine::wire::{Fetch, Reply};
 use crate::ground::quality::Quality;
 use crate::ground::stats::Stage;
 use crate::ground::time::Instant;
-use crate::links::{Directives, Found, Kind};
+use crate::links::{Directives, Found, Kind, Link};
 use crate::rating;
 use crate::seen::{self, Seen};
 use crate::url::scope::{Distance, Reference, Rejection};
@@ -53,6 +53,8 @@ pub(super) struct Follow {
     urls_long: u64,
     /// The number of links left out because the page has too many.
     urls_full: u64,
+    /// The number of URLs left out because the sitemap that lists them may not.
+    foreign: u64,
     key: Vec<u8>,
     /// The fingerprints of the URLs that are offered to the seen test next.
     fingerprints: Vec<Fingerprint>,
@@ -102,7 +104,7 @@ impl Follow {
         self.tested = 0;
         self.wanted.clear();
         self.estimate = None;
-        (self.urls_long, self.urls_full) = (0, 0);
+        (self.urls_long, self.urls_full, self.foreign) = (0, 0, 0);
     }
 
     /// Takes out the links of the page, which are all joined.
@@ -122,7 +124,11 @@ impl Follow {
 
     /// Returns the number of links of the page that were left out because of a limit, by cause.
     pub(super) fn cut(&self) -> impl Iterator<Item = (&'static str, u64)> + use<> {
-        let all = [("urlTooLong", self.urls_long), ("urlsBytesCut", self.urls_full)];
+        let all = [
+            ("urlTooLong", self.urls_long),
+            ("urlsBytesCut", self.urls_full),
+            ("sitemapForeign", self.foreign),
+        ];
         all.into_iter().filter(|(_, count)| *count > 0)
     }
 
@@ -153,7 +159,7 @@ impl Engine {
                 self.trace_page(&page.fetch);
             }
             self.turn.enter(Stage::Seen, 0);
-            if self.offer_some(&page.fetch.url) {
+            if self.offer_some(page.via()) {
                 return self.end_page(page);
             }
         }
@@ -162,6 +168,9 @@ impl Engine {
 
     fn end_page(&mut self, mut page: Page) {
         self.end_traced_page();
+        if page.listing.is_some() {
+            self.pages.lists.offered();
+        }
         self.note_cut(&mut page);
         self.note_settled(&page.fetch.url);
         self.write_line(&page.fetch, &page.facts, &[]);
@@ -200,7 +209,7 @@ impl Engine {
         let is_joined = self.join_links(page, &mut joiner);
         self.turn.meter_mut().add_bytes(self.pages.worker.follow.batch.text_bytes() - before);
         self.choose(page);
-        let done = is_joined && self.rate_links(&page.fetch);
+        let done = is_joined && self.rate_links(&page.fetch, page.listing.is_some());
         if done {
             self.estimate_links(page);
             self.pages.worker.follow.step = Step::Offer(0);
@@ -234,6 +243,11 @@ impl Engine {
             self.pages.worker.follow.step = Step::Body(0);
         }
         let Step::Body(start) = self.pages.worker.follow.step else { return true };
+        if page.listing.is_some() {
+            let place = self.join_listed(start, page, directives, joiner);
+            self.pages.worker.follow.step = Step::Body(place);
+            return place == page.listed().len();
+        }
         // Links of header fields are relative to the URL of the page, whatever base the page names.
         if let Some(href) = self.pages.worker.found.base() {
             joiner.rebase(href);
@@ -274,11 +288,47 @@ impl Engine {
         place
     }
 
+    /// Joins the URLs of a sitemap or a feed, from index `start` on. Returns the index at which it
+    /// stopped.
+    fn join_listed(
+        &mut self,
+        start: usize,
+        page: &Page,
+        directives: Directives,
+        joiner: &mut Joiner<'_>,
+    ) -> usize {
+        let follow = &mut self.pages.worker.follow;
+        let mut place = start;
+        for entry in &page.listed()[start..] {
+            if self.turn.is_spent(Work::Joined) {
+                break;
+            }
+            place += 1;
+            self.counts.links += 1;
+            let (reference, kind) = (entry.url.as_str(), Kind::Listed);
+            let link = Link { reference, kind, nofollow: false };
+            if !self.settings.links.may_follow(&link, directives) {
+                self.counts.links_nofollow += 1;
+                self.turn.charge(Work::Joined, LINK_UNITS);
+                continue;
+            }
+            let joined = joiner.join_str(reference, encoding_rs::UTF_8, &mut follow.batch);
+            self.counts.links_invalid += u64::from(joined.is_err());
+            let units = follow.note(joined, kind);
+            self.turn.charge(Work::Joined, units + reference.len() + joiner.take_work());
+        }
+        place
+    }
+
     /// Selects the URLs that are wanted, among them duplicates and URLs that are known already.
     fn choose(&mut self, from_page: &Page) {
         let fetch = &from_page.fetch;
         let scope = self.admission.scope();
-        let from = fetch.item.distance();
+        let mut from = fetch.item.distance();
+        if from_page.is_index() {
+            // Its sitemaps are as far away as it is.
+            from.depth = from.depth.saturating_sub(1);
+        }
         // A page that is out of scope was fetched as a requisite.
         let page = UrlRef::from_canonical(fetch.url.as_bytes()).expect("it was fetched");
         let is_page = from.requisite == 0 || scope.check(page, from.depth.into()).is_ok();
@@ -286,6 +336,10 @@ impl Engine {
         let (mut listed, mut far) = ("", 0);
         for place in follow.tested..follow.batch.len() {
             let (url, kind) = (follow.batch.get(place), follow.kinds[place]);
+            if kind == Kind::Listed && !from_page.may_list(url) {
+                follow.foreign += 1;
+                continue;
+            }
             let reference = match kind {
                 Kind::Embed => Reference::Requisite,
                 Kind::Frame if from_page.sources.requisites => Reference::Frame,
@@ -313,9 +367,11 @@ impl Engine {
     /// Counts the page's links for the qualities of their targets. In a cluster the links between
     /// domains are counted by the targets' owners, who read of them in the logs (see
     /// `cluster::facts`). Returns `false` if the budget was spent before all were written.
-    fn rate_links(&mut self, fetch: &Fetch) -> bool {
-        // Links of a page that is visited again were counted at the first visit.
-        if !self.admission.rating().counts_links() || fetch.item.purpose == Purpose::Again {
+    fn rate_links(&mut self, fetch: &Fetch, is_list: bool) -> bool {
+        // Links of a page that is visited again were counted at the first visit; what a sitemap
+        // lists is no vote.
+        let is_again = fetch.item.purpose == Purpose::Again;
+        if !self.admission.rating().counts_links() || is_again || is_list {
             return true;
         }
         let follow = &mut self.pages.worker.follow;

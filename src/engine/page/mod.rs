@@ -11,10 +11,13 @@
 //! Cost: a copy of the text of a page if it is compressed or must be converted.
 
 mod follow;
+mod list;
+mod list_job;
 mod read;
 mod score;
 mod sources;
 
+pub use list_job::{ListDone, ListJob};
 pub(super) use sources::LinkSources;
 
 use super::Engine;
@@ -25,9 +28,11 @@ use super::wire::{Fetch, Reply};
 use crate::frontier::ServerState;
 use crate::http::coding::Decoder;
 use crate::links::{Found, Scanner};
+use crate::sitemap::Listing;
 use crate::url::UrlRef;
 use encoding_rs::{Encoding, UTF_8};
 use follow::Follow;
+use list::Lists;
 use read::Step;
 use score::Scoring;
 use std::collections::VecDeque;
@@ -40,6 +45,8 @@ pub(super) struct Page {
     pub(super) facts: LogFacts,
     pub(super) reply: Reply,
     pub(super) sources: LinkSources,
+    /// The URLs that it lists, if it is a sitemap or a feed that was read.
+    pub(super) listing: Option<Listing>,
 }
 
 /// The pages that wait, in order of arrival, the worker that processes the first, and pages whose
@@ -50,23 +57,31 @@ pub(super) struct Pages {
     bytes: usize,
     worker: PageWorker,
     scoring: Scoring,
+    lists: Lists,
 }
 
 impl Pages {
     pub(super) fn new(settings: &Settings) -> Self {
         let worker = PageWorker::new(settings);
-        Self { queue: VecDeque::new(), bytes: 0, worker, scoring: Scoring::default() }
+        let (scoring, lists) = (Scoring::default(), Lists::default());
+        Self { queue: VecDeque::new(), bytes: 0, worker, scoring, lists }
     }
 
     /// Returns the URLs of the pages that wait, in order of arrival; those that wait for a score
     /// come last.
     pub(super) fn urls(&self) -> impl Iterator<Item = &str> {
-        self.queue.iter().map(|page| &*page.fetch.url).chain(self.scoring.urls())
+        let queue = self.queue.iter().map(|page| &*page.fetch.url);
+        queue.chain(self.lists.urls()).chain(self.scoring.urls())
     }
 
     /// Returns the pages whose links wait for their scores.
     pub(super) fn scoring(&self) -> &Scoring {
         &self.scoring
+    }
+
+    /// Returns the replies that may be sitemaps or feeds.
+    pub(super) fn lists(&self) -> &Lists {
+        &self.lists
     }
 
     /// Adds a page at the end of the queue.

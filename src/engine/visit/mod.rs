@@ -34,6 +34,7 @@ use crate::frontier::{Retirement, Rule, ServerId, Visit};
 use crate::ground::stats::Stage;
 use crate::ground::time::Instant;
 use crate::robots::Verdict;
+use crate::url::scope::Distance;
 use census::Census;
 use deferred::Deferred;
 pub(super) use orders::BadLog;
@@ -280,7 +281,10 @@ impl Engine {
         match self.robots_status(id) {
             RobotsStatus::Unknown => {
                 self.set_robots(id, Robots::Asked);
-                Next::Item(robots_item(id), None)
+                // Sitemaps that it names are as far away as the page for which it is requested.
+                let near = self.backlog.peek(id).map(Item::distance).unwrap_or_default();
+                let Distance { depth, requisite } = near;
+                Next::Item(Item { depth, requisite, ..robots_item(id) }, None)
             }
             RobotsStatus::Pending if self.archive.filing().has_robots_from(id) => Next::Archived,
             RobotsStatus::Pending => Next::Nothing,

@@ -136,6 +136,19 @@ impl Reply {
         self.unframed.as_deref().unwrap_or(&self.raw[self.head_bytes..])
     }
 
+    /// Takes out the buffer that has the body. Returns where in it the body begins, too.
+    pub(in crate::engine) fn lend(&mut self) -> (Vec<u8>, usize) {
+        match &mut self.unframed {
+            Some(body) => (std::mem::take(body), 0),
+            None => (std::mem::take(&mut self.raw), self.head_bytes),
+        }
+    }
+
+    /// Takes back the buffer of [`Reply::lend`].
+    pub(in crate::engine) fn take_back(&mut self, buffer: Vec<u8>) {
+        *self.unframed.as_mut().unwrap_or(&mut self.raw) = buffer;
+    }
+
     /// Returns the number of bytes that the reply holds in memory.
     pub(in crate::engine) fn bytes(&self) -> usize {
         self.raw.len() + self.unframed.as_ref().map_or(0, Vec::len)

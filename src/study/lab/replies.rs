@@ -113,7 +113,9 @@ impl Responder {
     /// Makes the replies of a well-behaved host in one form.
     fn warm_host(&mut self, host: u32, terms: Terms) {
         let pages = (0..self.web.pages_of(host)).map(Resource::Page);
-        for resource in pages.chain([Resource::Robots]) {
+        let has_sitemap = self.web.has_sitemap(host);
+        let others = [Resource::Robots].into_iter().chain(has_sitemap.then_some(Resource::Sitemap));
+        for resource in pages.chain(others) {
             if self.bytes_left == 0 {
                 return;
             }
@@ -210,7 +212,7 @@ impl Responder {
     fn index(&self, place: Place) -> Option<usize> {
         match place.resource {
             Resource::Page(page) => Some(self.web.page_index(place.host, page)),
-            Resource::Robots | Resource::Row { .. } => None,
+            Resource::Robots | Resource::Sitemap | Resource::Row { .. } => None,
         }
     }
 

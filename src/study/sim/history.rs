@@ -105,6 +105,7 @@ impl History {
             Action::Work(Job::Seen(_)) => self.number(2),
             Action::Work(Job::Frontier(_)) => self.number(3),
             Action::Work(Job::Commands(_)) => self.number(4),
+            Action::Work(Job::List(_)) => self.number(u64::MAX - 1),
             Action::Work(Job::Snapshot(_)) => self.number(u64::MAX),
             Action::Work(Job::Write(job)) => self.number(5 + job.captures() as u64),
             Action::Score(page) => {

@@ -150,7 +150,7 @@ impl Web {
         let number = match place.resource {
             Resource::Page(page) => page,
             Resource::Row { row, index } => row << 24 ^ index,
-            Resource::Robots => 0,
+            Resource::Robots | Resource::Sitemap => 0,
         };
         // Links and prose have separate draws, so that a body without prose spells its links alike.
         let mut draw = self.draw(Purpose::Body, place.host, number);

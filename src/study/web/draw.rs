@@ -38,6 +38,7 @@ pub(super) enum Purpose {
     Change,
     Life,
     Validator,
+    Sitemap,
 }
 
 /// A stream of pseudo-random numbers, all of which follow from the seed and the purpose.

@@ -245,6 +245,9 @@ impl Walk<'_> {
         if self.seen.insert(place) {
             if self.hosts.insert(place.host) && self.budget.robots {
                 self.enter_robots(place.host);
+                if self.web.has_sitemap(place.host) {
+                    self.find(Place { resource: Resource::Sitemap, ..place }, 0);
+                }
             }
             self.found.push(Found { place, redirects });
         }
@@ -254,6 +257,7 @@ impl Walk<'_> {
         match place.resource {
             // The robots.txt has been entered with its host, if it is requested at all.
             Resource::Robots => {}
+            Resource::Sitemap => self.look_at_sitemap(place),
             Resource::Page(page) => self.look_at_page(place, page),
             Resource::Row { row, index } => {
                 let kind = self.web.hostile_of(place.host).expect("only hostile hosts have rows");
@@ -295,6 +299,17 @@ impl Walk<'_> {
         }
         for link in self.web.links(place) {
             self.find(link.to, 0);
+        }
+    }
+
+    /// Enters a sitemap, and finds the pages that it lists.
+    fn look_at_sitemap(&mut self, place: Place) {
+        let (outcomes, once) = (&[Outcome::Ok], Range::exactly(1));
+        let entry = Entry { place, outcomes, requests: once, records: once, open: false };
+        let changes = self.web.settings().changes.as_ref();
+        self.entries.push(changes.map_or(entry, |how| entry.at_any_time(how)));
+        for page in 0..self.web.pages_of(place.host) {
+            self.find(Place { resource: Resource::Page(page), ..place }, 0);
         }
     }
 

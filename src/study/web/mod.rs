@@ -34,6 +34,7 @@ mod rank;
 mod reach;
 pub mod script;
 mod settings;
+mod sitemap;
 mod topical;
 pub mod wire;
 
@@ -85,6 +86,8 @@ pub struct Place {
 pub enum Resource {
     /// `/robots.txt`
     Robots,
+    /// `/sitemap.xml`, which lists all pages of the host.
+    Sitemap,
     /// A page of a well-behaved host; 0 is its root.
     Page(u32),
     /// The `index`-th resource of a row of a hostile host's table.
@@ -128,6 +131,7 @@ enum Shape {
 }
 
 const ROBOTS_PATH: &str = "/robots.txt";
+const SITEMAP_PATH: &str = "/sitemap.xml";
 
 impl Web {
     /// Creates the web of these settings, whose URLs use `ports`. The web has at least one
@@ -232,6 +236,7 @@ impl Web {
     fn push_path(&self, out: &mut String, place: Place) {
         match place.resource {
             Resource::Robots => out.push_str(ROBOTS_PATH),
+            Resource::Sitemap => out.push_str(SITEMAP_PATH),
             Resource::Page(page) => self.push_page_path(out, place.host, page),
             Resource::Row { row, index } => {
                 let rows = self.hostile_of(place.host).map_or(&[][..], |kind| kind.spec().rows);
@@ -249,6 +254,7 @@ impl Web {
             Some(kind) => find_row(kind.spec().rows, path)
                 .or_else(|| (path == ROBOTS_PATH).then_some(Resource::Robots))?,
             None if path == ROBOTS_PATH => Resource::Robots,
+            None if path == SITEMAP_PATH && self.has_sitemap(host) => Resource::Sitemap,
             None => Resource::Page(self.page_at(host, path)?),
         };
         Some(Place { host, resource })
@@ -265,6 +271,7 @@ impl Web {
     pub fn answer_at(&self, place: Place, at: Duration) -> Answer {
         match place.resource {
             Resource::Robots => Answer::Reply(self.robots_reply(place.host)),
+            Resource::Sitemap => Answer::Reply(self.sitemap_reply(place.host, at)),
             Resource::Page(page) => Answer::Reply(self.page_reply(place.host, page, at)),
             Resource::Row { row, .. } => {
                 let kind = self.hostile_of(place.host).expect("only hostile hosts have rows");

@@ -142,7 +142,7 @@ impl Web {
     pub fn links(&self, place: Place) -> Vec<Link> {
         let host = place.host;
         match place.resource {
-            Resource::Robots => Vec::new(),
+            Resource::Robots | Resource::Sitemap => Vec::new(),
             Resource::Row { row, index } => self.row_links(host, row, index),
             Resource::Page(page) if let Shape::Graph(graph) = &self.shape => {
                 self.graph_links(graph, host, page)
@@ -415,6 +415,10 @@ impl Web {
                 let _ = writeln!(rules, "Crawl-delay: {seconds}\nDisallow: /decoy/");
             }
             Robots::Deny => rules.push_str("Disallow: /\n"),
+        }
+        if self.has_sitemap(host) {
+            let place = Place { host, resource: Resource::Sitemap };
+            let _ = writeln!(rules, "Sitemap: {}", self.url(place));
         }
         Reply::text(rules)
     }

@@ -169,6 +169,10 @@ pub struct Settings {
 
     /// How pages change with time; `None` if they don't.
     pub changes: Option<Changes>,
+    /// The share of hosts with a robots.txt that names a sitemap.
+    pub sitemaps: f64,
+    /// The share of these that say of each page that it just changed.
+    pub sitemap_lies: f64,
 
     /// The kinds of hostile hosts, one host for each; each host is a seed.
     pub hostile: Vec<Hostile>,
@@ -228,6 +232,8 @@ impl Default for Settings {
             robots_deny: 0.0,
             crawl_delay: Duration::from_secs(2),
             changes: None,
+            sitemaps: 0.0,
+            sitemap_lies: 0.0,
             hostile: Vec::new(),
         }
     }
