@@ -76,7 +76,7 @@ pub enum Flaw {
     Record(record::Flaw),
     /// A record of a snapshot is not where its order demands.
     Order,
-    /// A part of the snapshot is not there any more: another node has purged it.
+    /// A part of the snapshot is not there any more: it was purged since the pass before.
     Missing,
     /// With this message, more is collected than a merge may keep in memory.
     Large,

@@ -12,7 +12,7 @@
 use super::logs::{ANSWER_MAX, Phase, RETRY};
 use super::snapshot_job::{SnapshotDone, SnapshotJob};
 use crate::cluster::Partition;
-use crate::cluster::memory::{Merge, Step};
+use crate::cluster::memory::{Flaw, Merge, Step};
 use crate::cluster::queue::{Delivery, Purge, Purpose, Reading, Request, Sequence};
 use crate::cluster::record::{Head, Sender};
 use crate::engine::Engine;
@@ -229,9 +229,14 @@ impl Engine {
                 making.stage = Stage::Wants(merge, now);
             }
             Err(damage) => {
-                // It is tried again when the log has grown as much once more.
-                log::warn!("cluster: no snapshot of partition {partition}: {damage}");
-                self.counts.cut(super::DAMAGED, 1);
+                // It is tried again when the log has grown as much once more. A purge may come
+                // between two passes, for this node's last snapshot as well: that is no damage.
+                if damage.flaw == Flaw::Missing {
+                    log::debug!("cluster: no snapshot of partition {partition} yet: {damage}");
+                } else {
+                    log::warn!("cluster: no snapshot of partition {partition}: {damage}");
+                    self.counts.cut(super::DAMAGED, 1);
+                }
                 let log_bytes = making.log_bytes;
                 cluster.logs.compacted(partition, log_bytes, None);
                 cluster.snapshots.making = None;
