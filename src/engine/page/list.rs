@@ -193,10 +193,9 @@ impl Page {
     }
 
     /// Returns the page on which the links of this one count as found, for the crawl log: itself,
-    /// or the robots.txt by which a sitemap was found.
+    /// or for a list of sitemaps the robots.txt by which it was found.
     pub(super) fn via(&self) -> &str {
-        let is_list = self.listing.is_some();
-        self.robots_txt().filter(|_| is_list).unwrap_or(&self.fetch.url)
+        self.robots_txt().filter(|_| self.is_index()).unwrap_or(&self.fetch.url)
     }
 
     /// Returns the robots.txt by which the page was found, if it is a sitemap.
