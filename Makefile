@@ -11,7 +11,7 @@ build stations frontier-study: export STED_COMMIT = $(shell git describe --alway
 
 .DEFAULT_GOAL := help
 .PHONY: help deps build crawl compare profile figure-5b study cache-study frontier-study test sim crash cluster cluster-faults cluster-links cluster-upgrade clusters orders operate kill props fresh fuzz check check-crawler msrv deny conformance
-.PHONY: bench bench-peers sitemaps stations count map golden doc install dist clean ci
+.PHONY: bench bench-peers again again-kills sitemaps stations count map golden doc install dist clean ci
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -57,6 +57,12 @@ cluster-links: deps ## measure two nodes that crawl pages with a thousand links 
 
 cluster-upgrade: deps ## replace the program OLD=path under a running crawl by three nodes, one after the other
 	STED_OLD="$(OLD)" $(CARGO) test --locked --test tests lab::nodes::a_rolling_upgrade -- --ignored --nocapture
+
+again: deps ## crawl a lab whose pages change, for S=3600 seconds, beside a simulated one
+	STED_AGAIN_S="$(S)" $(CARGO) test --locked --test tests lab::again::an_hour_of_changes -- --ignored --nocapture
+
+again-kills: deps ## kill a crawl that comes back N=50 times: no page may be forgotten
+	STED_AGAIN_N="$(N)" $(CARGO) test --locked --test tests lab::again::kills_lose_no_known_page -- --ignored --nocapture
 
 sitemaps: deps ## read twenty sitemaps of 50,000 URLs each, served by nginx: the loop's lag
 	$(CARGO) test --locked --test tests real::sitemaps::a_million_urls -- --ignored --nocapture

@@ -3,7 +3,8 @@
 //!
 //! `recrawl PAGES WEBS` prints a line of a table for each policy, importance and kind of signals:
 //! the share of time for which copies are up to date, and their mean age, both weighted by
-//! importance. `recrawl known PAGES VISITS` measures what it costs to know so many pages.
+//! importance. `recrawl known PAGES VISITS` measures what it costs to know so many pages, `recrawl
+//! months PAGES MONTHS` what a whole crawl holds that comes back.
 //! `bench/recrawl` makes the tables. Without arguments a little of both runs, as a test.
 //!
 //! Beside the policies of `sted` are two of Azar and others (PNAS 2018), by their closed form from
@@ -14,6 +15,8 @@
 
 #[path = "recrawl_known.rs"]
 mod known;
+#[path = "recrawl_months.rs"]
+mod months;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -418,10 +421,12 @@ fn main() {
         [] => {
             compare(500, 1);
             known::run(20_000, 10_000);
+            months::run(1_000, 3);
         }
         ["known", pages, visits] => known::run(number(pages), number(visits)),
+        ["months", pages, months] => months::run(number(pages), number(months) as u32),
         [pages, webs] => compare(number(pages) as usize, number(webs)),
-        _ => panic!("nothing, `known` and two numbers, or two numbers"),
+        _ => panic!("nothing, `known` or `months` and two numbers, or two numbers"),
     }
 }
 

@@ -4,6 +4,7 @@
 //! The shipped configurations themselves are tested. The archive is read back in Python, by readers
 //! of other projects.
 
+mod again;
 mod compare;
 mod crawl;
 mod kill;
