@@ -15,7 +15,6 @@ use super::wire::{Fetch, FinishedFetch, Reply};
 use crate::frontier::{Rule, ServerId};
 use crate::http::response::Head;
 use crate::http::wait::retry_after;
-use crate::links::Kind;
 use smallvec::SmallVec;
 use std::net::IpAddr;
 use std::time::Duration;
@@ -208,8 +207,9 @@ impl Engine {
                 self.counts.cut(note, 1);
                 fetch.notes.push(note);
             }
-            let is_listed = fetch.item.found_as == Kind::Listed.hop() as u8;
-            let may_list = self.settings.sitemaps.read && sources.may_list(is_listed);
+            let is_body = facts.outcome.status().is_none_or(|status| (200..300).contains(&status));
+            let may_list = is_body && (sources.is_xml || fetch.item.is_sitemap());
+            let may_list = may_list && self.settings.sitemaps.read;
             if may_list || sources.has_any() {
                 let page = Page { fetch, facts, reply, sources, listing: None };
                 return if may_list { self.list_later(page) } else { self.pages.push(page) };

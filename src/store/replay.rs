@@ -12,6 +12,7 @@ use super::{Error, Store, Truncated, WriterAt};
 use crate::ground::codec::{Put, Short, Take};
 use crate::ground::disk::Disk;
 use crate::ground::map::{Map, Set};
+use crate::ground::time::UnixTime;
 use std::cmp::Ordering;
 use std::rc::Rc;
 
@@ -54,6 +55,8 @@ pub struct Reply {
     pub first: Option<Vec<u8>>,
     /// The reason why the stored reply is incomplete; `None` if it is complete.
     pub truncated: Option<Truncated>,
+    /// The date of the capture's own record.
+    pub captured: Option<UnixTime>,
 }
 
 impl Position {
@@ -173,6 +176,11 @@ pub(super) const REPEAT: &str = "warc/revisit";
 pub(super) const UNMODIFIED: u16 = 304;
 
 impl Kept {
+    /// Returns whether another record has the payload of this capture.
+    pub fn is_repeat(&self) -> bool {
+        self.payload.is_some()
+    }
+
     /// Returns whether this capture was archived before `other`.
     pub fn is_before(&self, other: &Self) -> bool {
         (&self.own.file, self.own.offset) < (&other.own.file, other.own.offset)

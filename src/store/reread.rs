@@ -14,6 +14,7 @@ use super::records::Source;
 use super::replay::{Kept, Place, Reply};
 use super::warc::{block_of, field};
 use crate::ground::disk::Disk;
+use crate::ground::time::UnixTime;
 use flate2::bufread::GzDecoder;
 use std::fmt;
 use std::io::Read;
@@ -49,8 +50,9 @@ pub enum Step {
     Unreadable(String),
 }
 
-/// The block of a record, and the reason why it is truncated (`None` if it is complete).
-type Block = (Vec<u8>, Option<Truncated>);
+/// The block of a record, the reason why it is truncated (`None` if it is complete), and the date of
+/// the record.
+type Block = (Vec<u8>, Option<Truncated>, Option<UnixTime>);
 
 impl Reread {
     /// Prepares to read the reply of a capture; nothing is read yet.
@@ -79,13 +81,13 @@ impl Reread {
                 Step::More
             }
             (None, None) => {
-                let (own, truncated) = block;
-                Step::Whole(Reply { own, truncated, first: None })
+                let (own, truncated, captured) = block;
+                Step::Whole(Reply { own, truncated, first: None, captured })
             }
             // The reason for the truncation of a `revisit` record is ignored: it only says that the
             // record has no body.
-            (Some((own, _)), _) => {
-                Step::Whole(Reply { own, truncated: None, first: Some(block.0) })
+            (Some((own, _, captured)), _) => {
+                Step::Whole(Reply { own, truncated: None, first: Some(block.0), captured })
             }
         };
         (bytes, step)
@@ -147,15 +149,18 @@ impl Part {
         let Some(block) = block_of(&self.record) else {
             return Err("there is no complete record".to_owned());
         };
+        let date = field(&self.record, "WARC-Date").unwrap_or_default();
+        let digits: String = date.chars().filter(char::is_ascii_digit).take(14).collect();
+        let captured = UnixTime::from_digits(&digits);
         if field(&self.record, "WARC-Profile") == Some(NOT_MODIFIED) {
-            return Ok((b"HTTP/1.1 304 Not Modified\r\n\r\n".to_vec(), None));
+            return Ok((b"HTTP/1.1 304 Not Modified\r\n\r\n".to_vec(), None, captured));
         }
         let end = self.record.len() - END_BYTES;
         let head_bytes = end - block.len();
         let truncated = field(&self.record, "WARC-Truncated").and_then(Truncated::named);
         self.record.truncate(end);
         self.record.drain(..head_bytes);
-        Ok((std::mem::take(&mut self.record), truncated))
+        Ok((std::mem::take(&mut self.record), truncated, captured))
     }
 }
 

@@ -58,6 +58,8 @@ impl Visit {
         head: Option<&Head>,
         algorithm: Algorithm,
     ) -> Self {
+        // A page of which a part is missing is requested whole the next time.
+        let head = head.filter(|_| matches!(facts.outcome, Outcome::Status(_)));
         let field = |name: &str| head.and_then(|head| head.field(reply.head(), name));
         let digest = facts.payload_digest();
         let digest = digest.unwrap_or_else(|| algorithm.of(reply.payload()));
@@ -431,7 +433,9 @@ impl Item {
         let known = known_of(self).filter(|known| known.captured > 0 && known.gone == 0);
         match known {
             Some(Known { etag, modified, .. }) if is_sha1 || !settings.keeps_archive() => {
-                Conditions { etag, modified }
+                // `*` would stand for whatever there is (RFC 9110, section 13.1.2).
+                let is_tag = is_field(&etag) && *etag != *b"*";
+                Conditions { etag: if is_tag { etag } else { SmallVec::new() }, modified }
             }
             _ => Conditions::default(),
         }

@@ -58,6 +58,8 @@ pub(in crate::engine) struct LogFacts {
     /// The wait that the reply asks for in a Retry-After field.
     retry_after: Option<Duration>,
     pub(super) receipt: Option<Receipt>,
+    /// Whether the reply was read back from the archive, and another record has its payload.
+    pub(super) is_repeat: bool,
     /// The quality of the page itself, if it is known.
     pub(in crate::engine) score: Option<Quality>,
 }
@@ -70,7 +72,7 @@ impl LogFacts {
 
     /// Returns whether the record of the reply, if there is one, has the payload itself.
     pub(in crate::engine) fn is_original(&self) -> bool {
-        self.receipt.as_ref().is_none_or(|receipt| !receipt.revisit)
+        !self.is_repeat && self.receipt.as_ref().is_none_or(|receipt| !receipt.revisit)
     }
 
     /// Returns the digest of the payload, if it is archived.
@@ -173,6 +175,7 @@ impl<'a> Attempt<'a> {
             is_odd: self.head.is_some_and(|head| head.is_odd),
             retry_after: None,
             receipt: None,
+            is_repeat: false,
             score: None,
         }
     }

@@ -14,6 +14,7 @@ use crate::engine::wire::Pool;
 use crate::engine::wire::Reply;
 use crate::frontier::ServerId;
 use crate::ground::disk::Disk;
+use crate::ground::time::UnixTime;
 use crate::http::response::{Broken, Event, Framing, Limits, Reader};
 use crate::store::{self, Kept, Reread, Step, Truncated};
 use crate::url::Fingerprint;
@@ -43,6 +44,8 @@ pub(in crate::engine) struct Reading {
     /// The capture's own reply and its outcome, if another archived reply holds its payload (it is
     /// a WARC revisit record) and that one is being parsed; else `None`.
     own: Option<(Reply, Outcome)>,
+    /// The date of the capture's record, once it was read.
+    captured: Option<UnixTime>,
     /// The parser of the capture's own reply, which holds its head.
     reader: Reader,
 }
@@ -73,7 +76,14 @@ impl Reading {
         let mut reader = Reader::new(limits.clone());
         reader.begin();
         let records = Box::new(Reread::new(claimed.kept.clone(), disk));
-        Self { claimed, limits: limits.clone(), stage: Stage::Records(records), own: None, reader }
+        Self {
+            claimed,
+            limits: limits.clone(),
+            stage: Stage::Records(records),
+            own: None,
+            captured: None,
+            reader,
+        }
     }
 
     /// Continues to read the capture. Returns the work done, in units (see `ledger`), and the
@@ -86,6 +96,7 @@ impl Reading {
                     Step::More => None,
                     Step::Unreadable(why) => Some(Err(why)),
                     Step::Whole(mut reply) => {
+                        self.captured = reply.captured;
                         let parse = Parse::of(std::mem::take(&mut reply.own));
                         self.stage = Stage::Own(parse, reply);
                         None
@@ -210,13 +221,16 @@ impl Engine {
     /// or its links. [`Engine::page_complete`] does so for a reply from a connection, and writes it
     /// to the archive first.
     pub(in crate::engine) fn replayed(&mut self, reading: Reading, reply: Reply, outcome: Outcome) {
-        let Claimed { server: id, item, reservation, .. } = reading.claimed;
-        let fetch = self.new_fetch(id, item);
+        let Claimed { server: id, item, reservation, kept, .. } = reading.claimed;
+        let mut fetch = self.new_fetch(id, item);
+        // What is known of a page counts from its capture, not from now.
+        fetch.sent.unix = reading.captured.unwrap_or(fetch.sent.unix);
         let head = reading.reader.head();
         self.counts.outcome(outcome);
         self.counts.replayed += 1;
         let attempt = Attempt { fetch: &fetch, reply: &reply, head: Some(head), outcome };
-        let facts = attempt.log_facts(id, None, Duration::ZERO);
+        let mut facts = attempt.log_facts(id, None, Duration::ZERO);
+        facts.is_repeat = kept.is_repeat();
         self.follow_reply(id, fetch, facts, reply, Some(head));
         // From here on the page itself counts.
         drop(reservation);

@@ -324,11 +324,7 @@ impl Engine {
     fn choose(&mut self, from_page: &Page) {
         let fetch = &from_page.fetch;
         let scope = self.admission.scope();
-        let mut from = fetch.item.distance();
-        if from_page.is_index() {
-            // Its sitemaps are as far away as it is.
-            from.depth = from.depth.saturating_sub(1);
-        }
+        let from = fetch.item.distance();
         // A page that is out of scope was fetched as a requisite.
         let page = UrlRef::from_canonical(fetch.url.as_bytes()).expect("it was fetched");
         let is_page = from.requisite == 0 || scope.check(page, from.depth.into()).is_ok();

@@ -19,7 +19,7 @@ use super::Page;
 use super::list_job::{ListDone, ListJob};
 use crate::engine::Engine;
 use crate::engine::admission::Discovery;
-use crate::engine::backlog::ROBOTS_TXT;
+use crate::engine::backlog::{Item, ROBOTS_TXT};
 use crate::engine::contract::{Action, Job};
 use crate::engine::ledger::Work;
 use crate::engine::wire::Fetch;
@@ -35,11 +35,15 @@ const USUAL: [&str; 2] = ["/sitemap.xml", "/sitemap_index.xml"];
 /// The cost of a sitemap that a robots.txt names, in units of work (see `ledger`), in addition to
 /// that of its bytes.
 const NAMED_UNITS: usize = 128;
+/// The units of work for each byte of a URL that isn't ASCII.
+const IDNA_WEIGHT: usize = 40;
 
 /// The replies that may be sitemaps or feeds.
 #[derive(Debug, Default)]
 pub(in crate::engine) struct Lists {
     waiting: VecDeque<Page>,
+    /// The bytes of the replies that wait, and of the one that the job has.
+    bytes: usize,
     /// The one that the job has.
     at_work: Option<Page>,
     /// Whether the URLs of the one that was read last aren't all offered.
@@ -57,6 +61,11 @@ impl Lists {
         self.at_work.is_none() && !self.is_offering && !self.waiting.is_empty()
     }
 
+    /// Returns the number of bytes of these replies.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     pub(super) fn urls(&self) -> impl Iterator<Item = &str> {
         self.waiting.iter().chain(&self.at_work).map(|page| &*page.fetch.url)
     }
@@ -70,6 +79,7 @@ impl Lists {
 impl Engine {
     /// Has a job read a reply that may be a sitemap or a feed.
     pub(in crate::engine) fn list_later(&mut self, page: Page) {
+        self.pages.lists.bytes += page.reply.bytes();
         self.pages.lists.waiting.push_back(page);
     }
 
@@ -98,6 +108,7 @@ impl Engine {
         let Some(mut page) = self.pages.lists.at_work.take() else { return };
         let ListDone { reply, listing } = done;
         page.reply.take_back(reply);
+        self.pages.lists.bytes -= page.reply.bytes();
         let fetch = &mut page.fetch;
         if let Some(flaw) = listing.flaw {
             self.note_flaw(fetch, flaw, listing.entries.len());
@@ -120,7 +131,7 @@ impl Engine {
     /// neither a sitemap nor a feed is no flaw.
     fn note_flaw(&mut self, fetch: &mut Fetch, flaw: Flaw, entries: usize) {
         let cause = match flaw {
-            Flaw::Foreign if fetch.item.found_as != Kind::Listed.hop() as u8 => return,
+            Flaw::Foreign if !fetch.item.is_sitemap() => return,
             Flaw::Foreign => "sitemapUnread",
             Flaw::TooManyEntries | Flaw::TooLong | Flaw::EndsEarly => "sitemapCut",
             Flaw::TokenTooLong | Flaw::TooDeep => "sitemapBroken",
@@ -140,8 +151,7 @@ impl Engine {
         named: &[&str],
     ) {
         let settings = self.settings.sitemaps;
-        // Of a server of requisites no further pages are wanted.
-        if !settings.read || near.requisite > 0 {
+        if !settings.read {
             return;
         }
         let via = self.backlog.origin(of).url_of(ROBOTS_TXT);
@@ -153,7 +163,9 @@ impl Engine {
     }
 
     fn offer_sitemap(&mut self, text: &str, depth: u16, via: &str) {
-        self.turn.charge(Work::Joined, NAMED_UNITS + text.len());
+        // Names that aren't ASCII cost most.
+        let weight = if text.is_ascii() { 1 } else { IDNA_WEIGHT };
+        self.turn.charge(Work::Rules, NAMED_UNITS + weight * text.len());
         let Ok(url) = Url::parse(text) else {
             self.counts.links_invalid += 1;
             return;
@@ -200,7 +212,15 @@ impl Page {
 
     /// Returns the robots.txt by which the page was found, if it is a sitemap.
     fn robots_txt(&self) -> Option<&str> {
-        let is_listed = self.fetch.item.found_as == Kind::Listed.hop() as u8;
-        self.fetch.item.via.as_deref().filter(|via| is_listed && via.ends_with(ROBOTS_TXT))
+        self.fetch.item.via.as_deref().filter(|_| self.fetch.item.is_sitemap())
+    }
+}
+
+impl Item {
+    /// Returns whether the URL was found as that of a sitemap: in a robots.txt, or in an index that
+    /// a robots.txt names.
+    pub(in crate::engine) fn is_sitemap(&self) -> bool {
+        let is_listed = self.found_as == Kind::Listed.hop() as u8;
+        is_listed && self.via.as_deref().is_some_and(|via| via.ends_with(ROBOTS_TXT))
     }
 }

@@ -39,7 +39,7 @@ impl ListJob {
             let mut decoder = Decoder::new(coding);
             decoder.begin(&codings);
             let decoded = decoder.decode(body, true, &mut text, usize::MAX);
-            is_cut = matches!(decoded.state, State::Broken(_) | State::CutShort);
+            is_cut = matches!(decoded.state, State::Broken(_) | State::CutShort | State::TooLarge);
         }
         let body = if is_plain { body } else { &text };
         let mut listing = sitemap::read(body, charset.as_deref(), &limits);

@@ -42,6 +42,8 @@ impl PageWorker {
         }
         self.own_text = !page.sources.codings.is_empty();
         self.stage = match (page.sources.markup, self.own_text) {
+            // A job has read it.
+            _ if page.listing.is_some() => Step::Follow,
             (Markup::Other, _) => Step::Follow,
             (_, true) => {
                 self.decoder.begin(&page.sources.codings);

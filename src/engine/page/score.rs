@@ -184,7 +184,8 @@ impl Engine {
     /// joined. Returns the page if its links don't wait.
     pub(super) fn await_score(&mut self, mut page: Page) -> Option<Page> {
         let Some(settings) = self.settings.scoring else { return Some(page) };
-        if page.fetch.item.requisite > 0 || !self.pages.worker.is_html(&page) {
+        let is_page = page.fetch.item.requisite == 0 && page.listing.is_none();
+        if !is_page || !self.pages.worker.is_html(&page) {
             return Some(page);
         }
         if self.is_stopping() {

@@ -20,34 +20,25 @@ pub(in crate::engine) struct LinkSources {
     pub(super) charset: Option<SmallVec<[u8; 32]>>,
     pub(super) codings: SmallVec<[Coding; 3]>,
     pub(super) markup: Markup,
-    /// Whether the body may be a sitemap or a feed.
-    pub(super) list: MayList,
+    /// Whether the body may be a sitemap or a feed, by its media type.
+    pub(in crate::engine) is_xml: bool,
     /// Whether requisites of the page are fetched.
     pub(super) requisites: bool,
     /// What was out of the ordinary in the reply, as annotations for its line in the crawl log.
     pub(in crate::engine) notes: SmallVec<[&'static str; 2]>,
 }
 
-/// Whether a body may be a sitemap or a feed, by its media type.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum MayList {
-    No,
-    /// If a robots.txt or a sitemap leads to it: a text, a compressed file, or a body without a
-    /// type.
-    IfListed,
-    Yes,
-}
-
-impl MayList {
-    fn of(media: Option<&MediaType>) -> Self {
-        match media.map(|media| &*media.essence) {
-            Some(b"application/xml" | b"text/xml" | b"application/rss+xml") => Self::Yes,
-            Some(b"application/atom+xml" | b"application/rdf+xml") => Self::Yes,
-            Some(b"text/plain" | b"application/gzip" | b"application/x-gzip") => Self::IfListed,
-            Some(b"application/octet-stream") | None => Self::IfListed,
-            Some(_) => Self::No,
-        }
-    }
+/// Returns whether a media type is one of XML documents that aren't pages.
+fn is_xml(media: Option<&MediaType>) -> bool {
+    let essence = media.map_or(&b""[..], |media| &media.essence);
+    let all: [&[u8]; 5] = [
+        b"application/xml",
+        b"text/xml",
+        b"application/rss+xml",
+        b"application/atom+xml",
+        b"application/rdf+xml",
+    ];
+    all.contains(&essence)
 }
 
 impl LinkSources {
@@ -80,8 +71,6 @@ impl LinkSources {
             }
             markup => markup,
         };
-        let is_body = markup == Markup::Other && (200..300).contains(&head.status);
-        let list = if is_body { MayList::of(media.as_ref()) } else { MayList::No };
         let (mut head_links, mut directives) = (Found::new(), Directives::default());
         let mut refresh = None;
         if is_page {
@@ -99,19 +88,13 @@ impl LinkSources {
             refresh,
             head_links,
             directives,
+            is_xml: is_page && is_xml(media.as_ref()),
             charset: media.and_then(|media| media.charset),
             codings: codings.known,
             markup,
-            list,
             requisites: settings.requisites,
             notes,
         }
-    }
-
-    /// Returns whether the body may be a sitemap or a feed. `is_listed` is true if a robots.txt or
-    /// a sitemap leads to it.
-    pub(in crate::engine) fn may_list(&self, is_listed: bool) -> bool {
-        self.list == MayList::Yes || self.list == MayList::IfListed && is_listed
     }
 
     /// Returns whether the reply may have links.

@@ -372,8 +372,8 @@ impl Engine {
             // it would be queued behind every page of other servers.
             quality: self.backlog.next_quality(of).unwrap_or(Quality::ZERO),
             arrival: 0,
-            depth: 0,
-            requisite: 0,
+            depth: fetch.item.depth,
+            requisite: fetch.item.requisite,
             hops: hops + 1,
             tries: 0,
             purpose: Purpose::Robots(of, hops + 1),
