@@ -415,13 +415,22 @@ impl Engine {
             || self.pages.bytes() > self.settings.turn_bytes_max
             || self.is_draining()
             || self.is_ahead_of_archive()
+            || self.is_ahead_of_lists()
             || self.admission.seen().is_overloaded()
     }
 
-    /// Returns whether the world should not read from sockets before a job of the archive has
-    /// ended, so that it may sleep although some can be read.
-    pub fn waits_for_archive(&self) -> bool {
-        (self.is_draining() || self.is_ahead_of_archive()) && !self.has_replies()
+    /// Returns whether the world should not read from sockets before a job has ended, so that it
+    /// may sleep although some can be read.
+    pub fn waits_for_job(&self) -> bool {
+        let is_ahead = self.is_ahead_of_archive() || self.is_ahead_of_lists();
+        (self.is_draining() || is_ahead) && !self.has_replies()
+    }
+
+    /// Returns whether reading from sockets must pause, because a sitemap is being read and enough
+    /// replies wait to be read as such.
+    fn is_ahead_of_lists(&self) -> bool {
+        let lists = self.pages.lists();
+        lists.is_at_work() && lists.bytes() > self.settings.turn_bytes_max
     }
 
     /// Returns whether reading from sockets must pause, because a job of the archive is in progress

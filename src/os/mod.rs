@@ -385,7 +385,7 @@ impl World {
         if self.side.queue.as_ref().is_some_and(queue::Queue::has_events) {
             return Duration::ZERO;
         }
-        if self.net.forbids_sleep() && !engine.waits_for_archive() {
+        if self.net.forbids_sleep() && !engine.waits_for_job() {
             return Duration::ZERO;
         }
         let deadline = engine.deadline().unwrap_or(Instant::FAR).min(report);

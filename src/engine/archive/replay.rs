@@ -245,7 +245,7 @@ impl Engine {
             && !self.turn.is_spent(Work::Reread)
             && !self.turn.is_spent(Work::Redirects)
             && !is_over
-            && self.pages.bytes() <= self.settings.turn_bytes_max
+            && self.pages.bytes() + self.pages.lists().bytes() <= self.settings.turn_bytes_max
             && !self.checkpoints.as_ref().is_some_and(Checkpoints::is_wanted)
     }
 

@@ -56,13 +56,18 @@ impl Lists {
         self.at_work.is_some() || !self.waiting.is_empty()
     }
 
+    /// Returns whether a job has one.
+    pub(in crate::engine) fn is_at_work(&self) -> bool {
+        self.at_work.is_some()
+    }
+
     /// Returns whether the next one can be handed to a job.
     pub(in crate::engine) fn can_begin(&self) -> bool {
         self.at_work.is_none() && !self.is_offering && !self.waiting.is_empty()
     }
 
     /// Returns the number of bytes of these replies.
-    pub(super) fn bytes(&self) -> usize {
+    pub(in crate::engine) fn bytes(&self) -> usize {
         self.bytes
     }
 

@@ -92,7 +92,7 @@ impl Pages {
 
     /// Returns the number of bytes of the replies that wait.
     pub(super) fn bytes(&self) -> usize {
-        self.bytes + self.lists.bytes()
+        self.bytes
     }
 
     /// Returns whether no page can be processed now.

@@ -392,7 +392,7 @@ impl World {
         let deadline = if self.stop.has_held() { Instant::ZERO } else { deadline };
         loop {
             // What can be read wakes no loop that must not read it yet.
-            let sleeps = engine.waits_for_archive();
+            let sleeps = engine.waits_for_job();
             let wakes = |event: &Event| !sleeps || !matches!(event, Event::Arrives(_));
             let mut due = self.inbox.iter().filter(|(_, event)| wakes(event));
             let due = due.next().map_or(deadline, |(at, _)| *at);
