@@ -50,8 +50,8 @@ pub enum Step {
     Unreadable(String),
 }
 
-/// The block of a record, the reason why it is truncated (`None` if it is complete), and the date of
-/// the record.
+/// The block of a record, the reason why it is truncated (`None` if it is complete), and the date
+/// of the record.
 type Block = (Vec<u8>, Option<Truncated>, Option<UnixTime>);
 
 impl Reread {
