@@ -53,7 +53,7 @@ pub(in crate::engine) struct Lists {
 impl Lists {
     /// Returns whether any isn't read yet.
     pub(in crate::engine) fn is_busy(&self) -> bool {
-        self.at_work.is_some() || !self.waiting.is_empty()
+        self.is_at_work() || !self.waiting.is_empty()
     }
 
     /// Returns whether a job has one.
@@ -63,7 +63,7 @@ impl Lists {
 
     /// Returns whether the next one can be handed to a job.
     pub(in crate::engine) fn can_begin(&self) -> bool {
-        self.at_work.is_none() && !self.is_offering && !self.waiting.is_empty()
+        !self.is_at_work() && !self.is_offering && !self.waiting.is_empty()
     }
 
     /// Returns the number of bytes of these replies.

@@ -213,7 +213,7 @@ impl Engine {
         let is_file = matches!(means, Meaning::Parse | Meaning::Unavailable);
         let written = Some(&rules).filter(|_| is_file && shown == Shown::InLine);
         self.write_robots_line(&answer.fetch, &answer.facts, &sitemaps, written);
-        if matches!(means, Meaning::Parse | Meaning::Unavailable) {
+        if is_file {
             self.offer_sitemaps(of, answer.fetch.item.distance(), &sitemaps);
         }
         match means {

@@ -17,6 +17,12 @@ fn is_unmodified(number: usize) -> bool {
     number % 9 == 8
 }
 
+/// Returns the reply, whose record has the date of the captures, to the second.
+fn dated(reply: Reply) -> Reply {
+    assert_eq!(reply.captured.map(UnixTime::seconds), Some(START.seconds()));
+    reply
+}
+
 /// Returns what is kept as this one of the captures.
 fn kept_of(number: usize, capture: Capture<'_>) -> Capture<'_> {
     if is_unmodified(number) {
@@ -80,7 +86,7 @@ fn what_was_kept_since_a_moment_reads_back() {
             let mut bytes = Vec::new();
             kept.encode(&mut bytes);
             assert_eq!(Kept::decode(&mut Take::new(&bytes)), Ok(kept.clone()));
-            let reply = reread(kept, &disk).expect("whole");
+            let reply = dated(reread(kept, &disk).expect("whole"));
             let whole = page(&body(number));
             if is_unmodified(number) {
                 let own = b"HTTP/1.1 304 Not Modified\r\n\r\n".to_vec();
