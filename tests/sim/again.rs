@@ -120,6 +120,23 @@ fn copies_are_kept_up_to_date() {
     assert!(greedy > uniform && greedy > proportional, "{uniform} {proportional} {greedy}");
 }
 
+/// A plan whose five hosts have more due pages than they can take at first.
+fn few_hosts(seed: u64, policy: &str) -> Plan {
+    let mut web = Settings { hosts: 5, ..changing(seed) };
+    web.changes.as_mut().expect("its pages change").interval.median = 6 * HOUR;
+    web.think_time.median = Duration::from_secs(20);
+    Plan { web, ..plan(seed, policy) }
+}
+
+/// Servers whose queues were full once take their best pages, and aren't neglected after that.
+#[test]
+fn few_servers_are_not_neglected() {
+    let [uniform, greedy] = ["uniform", "greedy"].map(|policy| {
+        (1..4).map(|seed| freshness(&few_hosts(seed, policy).run())).sum::<f64>() / 3.0
+    });
+    assert!(greedy > 1.02 * uniform, "{uniform} {greedy}");
+}
+
 /// Law: a crawl that is killed and resumes forgets no page and visits none too soon. Visits whose
 /// replies were archived after the last checkpoint count.
 #[test]

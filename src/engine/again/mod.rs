@@ -41,9 +41,12 @@ const ALL_QUEUED_MAX: u64 = 4_096;
 const GONE_MAX: u8 = 6;
 /// How many pages the rate counts for that is believed of a server of which nothing is known.
 const PRIOR_PAGES: f64 = 3.0;
-/// By which factor the bar of a server rises when it has more pages than it can take, and falls
-/// when a page of it is queued.
-const FULL: (f64, f64) = (1.25, 0.95);
+/// By which factor the bar of a server rises when it has more pages that are worth it than it can
+/// take.
+const FULL: f64 = 1.25;
+/// By which factor the bar of a server falls when a page of it is queued, and when its queue has
+/// become empty.
+const HAS_ROOM: (f64, f64) = (0.95, 0.8);
 /// After how many times the mean time between two visits a page is visited that the policy leaves
 /// alone, because it changes too often or is worth too little: what is believed of it may be wrong.
 /// If all pages were left alone, that would take an eighth of all visits.
@@ -193,10 +196,12 @@ impl Again {
         let server = self.servers.entry(id).or_default();
         if joins {
             server.queued += 1;
-            server.multiple = (server.multiple * FULL.1).max(1.0);
+            server.multiple = (server.multiple * HAS_ROOM.0).max(1.0);
             self.queued += 1;
         } else {
             server.queued = server.queued.saturating_sub(1);
+            let falls = if server.queued == 0 { HAS_ROOM.1 } else { 1.0 };
+            server.multiple = (server.multiple * falls).max(1.0);
             self.queued = self.queued.saturating_sub(1);
         }
     }

@@ -254,8 +254,11 @@ impl Engine {
             return true;
         }
         if again.is_full(id) {
-            let server = again.servers.entry(id).or_default();
-            server.multiple = (server.multiple * FULL.0).min(MULTIPLE_MAX);
+            // A page that isn't worth the bar of its server says nothing of it.
+            if worth >= again.bar_of(id) {
+                let server = again.servers.entry(id).or_default();
+                server.multiple = (server.multiple * FULL).min(MULTIPLE_MAX);
+            }
             again.put_off(id, &entry, now);
             // In a second its queue may be shorter.
             again.rests_until = if is_early { now.saturating_add(1) } else { again.rests_until };
