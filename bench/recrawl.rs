@@ -207,7 +207,7 @@ impl Model {
             Some(rate) => rate.mean(),
             None => self.mean_of(page.site),
         };
-        Facts { importance: page.importance, rate }
+        Facts { importance: page.importance, rate, is_list: false }
     }
 
     /// Returns what the signals of a page add to its age.

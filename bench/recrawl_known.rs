@@ -3,7 +3,7 @@
 
 use smallvec::SmallVec;
 use std::fs;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use sted::ground::codec::Take;
 use sted::ground::random::Random;
 use sted::os::disk::OsDisk;
@@ -68,6 +68,8 @@ pub(super) fn run(pages: u64, visits: u64) {
             captured: BEGAN,
             gone: 0,
             signals: 0,
+            signalled: 0,
+            is_list: false,
             modified: random.one_in(3).then_some(BEGAN - 1_000_000),
             etag: SmallVec::from_slice(etag),
         };
@@ -95,7 +97,9 @@ pub(super) fn run(pages: u64, visits: u64) {
             let is_worth = Policy::Greedy.worth(known.facts(), known.age(now).into()) >= 0.7 * BAR;
             let payload =
                 if is_worth && random.one_in(3) { [visited as u8; 20] } else { known.digest };
-            known.found(now, Some((payload, now)));
+            let age = Duration::from_secs(known.age(now).into());
+            let is_changed = known.found(now, Some((payload, now)));
+            known.rate = known.rate.observe(age, is_changed);
             bytes.clear();
             known.encode(&mut bytes);
             bytes.extend_from_slice(&url);

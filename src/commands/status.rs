@@ -127,13 +127,18 @@ fn picture(status: &Status, job: &str) -> String {
 fn known(known: &KnownPages) -> String {
     let next =
         known.next_s.map_or(String::new(), |next| format!("; next in {}", seconds(next.into())));
+    let signals = match known.visits.signals {
+        0 => String::new(),
+        signals => format!("; {} signals of change", count(signals)),
+    };
     format!(
-        "  {} known pages: visits found {} changed, {} unchanged ({} by 304), {} gone{next}",
+        "  {} known pages: visits found {} changed, {} unchanged ({} by 304), {} gone{signals}\
+         {next}",
         count(known.pages),
-        count(known.changed),
-        count(known.unchanged),
-        count(known.unmodified),
-        count(known.gone)
+        count(known.visits.changed),
+        count(known.visits.unchanged),
+        count(known.visits.unmodified),
+        count(known.visits.gone)
     )
 }
 

@@ -5,6 +5,7 @@
 //! of its page are.
 
 use super::Engine;
+use super::again::{Entry, Noted};
 use super::archive::{Filed, FiledPage, LogFacts, Recorded, Unsent, cut_as};
 use super::backlog::{Item, Purpose};
 use super::chain::Redirect;
@@ -171,8 +172,9 @@ impl Engine {
         let mut units = 0;
         let redirect = head.and_then(|head| Redirect::of(&fetch, head, reply.head(), &mut units));
         self.turn.charge(Work::Redirects, units);
-        let is_same = self.note_visit(id, &fetch, &facts, &reply, head);
+        let Noted { is_same, entry } = self.note_visit(id, &fetch, &facts, &reply, head);
         if let Some(redirect) = redirect {
+            self.file_page(id, entry);
             self.write_line(&fetch, &facts, &[]);
             self.redirected(id, &fetch, redirect);
             return self.wire.release(reply);
@@ -181,13 +183,14 @@ impl Engine {
             self.finish_url(id, &fetch.item, &fetch.url, outcome);
         }
         if is_same {
+            self.file_page(id, entry);
             self.write_line(&fetch, &facts, &[]);
             return self.wire.release(reply);
         }
         let is_requisite = fetch.item.distance().requisite > 0;
         let links = self.settings.links_of(&fetch.url, is_requisite);
         let sources = head.map(|head| LinkSources::of(&reply, head, &links));
-        self.follow_later(fetch, facts, reply, sources);
+        self.follow_later(fetch, facts, reply, sources, (id, entry));
     }
 
     /// Counts a page that is archived. If it may have links, its crawl-log line is written when
@@ -198,6 +201,7 @@ impl Engine {
         facts: LogFacts,
         reply: Reply,
         sources: Option<LinkSources>,
+        (id, mut known): (ServerId, Option<Entry>),
     ) {
         if let Some(sources) = sources {
             if fetch.item.purpose != Purpose::Again {
@@ -208,13 +212,18 @@ impl Engine {
                 fetch.notes.push(note);
             }
             let is_body = facts.outcome.status().is_none_or(|status| (200..300).contains(&status));
-            let may_list = is_body && (sources.is_xml || fetch.item.is_sitemap());
-            let may_list = may_list && self.settings.sitemaps.read;
-            if may_list || sources.has_any() {
-                let page = Page { fetch, facts, reply, sources, listing: None };
-                return if may_list { self.list_later(page) } else { self.pages.push(page) };
+            let was_list = known.as_ref().is_some_and(Entry::is_list);
+            let may_list = sources.is_xml || fetch.item.is_sitemap() || was_list;
+            let may_list = may_list && is_body && self.settings.sitemaps.read;
+            if may_list {
+                return self.list_later(Page::new(fetch, facts, reply, sources), known);
+            }
+            self.file_page(id, known.take());
+            if sources.has_any() {
+                return self.pages.push(Page::new(fetch, facts, reply, sources));
             }
         }
+        self.file_page(id, known);
         self.note_settled(&fetch.url);
         self.write_line(&fetch, &facts, &[]);
         self.wire.release(reply);

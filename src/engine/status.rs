@@ -76,22 +76,36 @@ pub struct KnownPages {
     /// What a visit must be worth: of a page of mean importance, the seconds that it adds to the
     /// time for which its copy is up to date.
     pub bar: f64,
+    /// What came of the visits.
+    #[serde(flatten)]
+    pub visits: Visits,
+}
+
+/// What came of visits to known pages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Visits {
     /// Visits that found another page than before.
     pub changed: u64,
     /// Visits that found the same page.
     pub unchanged: u64,
     /// Those of them whose server said so (304).
     pub unmodified: u64,
-    /// Visits that found no page any more, or a redirect.
+    /// Visits that found no page any more (404, 410), or a redirect.
     pub gone: u64,
     /// Visits that failed.
     pub failed: u64,
-    /// Pages that came up and that robots.txt, the scope or a command forbids to visit now.
+    /// Pages that weren't visited: robots.txt, the scope, a command or a limit forbids it now.
     pub refused: u64,
-    /// Pages that have vanished for good.
+    /// Pages that were forgotten, because they have vanished for good.
     pub forgotten: u64,
     /// Visits before a page's time, because nothing else was to be done.
     pub early: u64,
+    /// Signals of change, from sitemaps and feeds, that have reached known pages.
+    pub signals: u64,
+    /// Signals that were dropped, because too many waited. The next reading of the sitemap or feed
+    /// gives them again.
+    pub signals_dropped: u64,
 }
 
 impl Status {

@@ -2,33 +2,37 @@
 //!
 //! ```text
 //! page   VERSION u8 | flags u8 | importance f32 | rate 8 | visited u32 | changed u16, same u16
-//!        | digest 20 | captured u32 | gone u8, signals u8
+//!        | digest 20 | captured u32 | gone u8, signals u8, signalled u32
 //!        | if flagged: Last-Modified u32 | if flagged: length u8, ETag
 //! ```
 //! Times are in seconds since 1970. The URL isn't in it.
 //!
 //! Law: what is read is written as it was; no bytes panic.
-//! Cost: 48 bytes, 4 more with Last-Modified, and those of the ETag with its length.
+//! Cost: 52 bytes, 4 more with Last-Modified, and those of the ETag with its length.
 
 use super::rate::Rate;
 use super::worth;
 use crate::ground::codec::{Put, Short, Take};
 use crate::ground::quality::Quality;
 use smallvec::SmallVec;
-use std::time::Duration;
 
 /// The length of the longest ETag that is kept, in bytes. By a longer one a page isn't asked for.
 pub const ETAG_BYTES_MAX: usize = 64;
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 const HAS_MODIFIED: u8 = 1;
 const HAS_ETAG: u8 = 2;
+const IS_LIST: u8 = 4;
+const DAY_S: u32 = 86_400;
 
 /// What is known of a page.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Known {
     /// How important the page is, as a multiple of the mean page's importance.
     pub importance: f32,
-    /// The rate at which it changes.
+    /// Whether it is a sitemap or a feed.
+    pub is_list: bool,
+    /// The rate at which it changes; of a list, the rate at which pages change or appear, as it
+    /// says.
     pub rate: Rate,
     /// When it was visited last.
     pub visited: u32,
@@ -44,6 +48,8 @@ pub struct Known {
     pub gone: u8,
     /// The signals of change since the last visit.
     pub signals: u8,
+    /// The time of change that the last signal gave, or 0.
+    pub signalled: u32,
     /// The Last-Modified field, if formatting the number gives the field again.
     pub modified: Option<u32>,
     /// The ETag field as received, with quotes and `W/`; empty if there is none.
@@ -53,7 +59,8 @@ pub struct Known {
 impl Known {
     /// Returns what decides how much a visit is worth.
     pub fn facts(&self) -> worth::Page {
-        worth::Page { importance: self.importance.into(), rate: self.rate.mean() }
+        let (importance, rate) = (self.importance.into(), self.rate.mean());
+        worth::Page { importance, rate, is_list: self.is_list }
     }
 
     /// Returns the seconds since the last visit.
@@ -61,13 +68,24 @@ impl Known {
         now.saturating_sub(self.visited)
     }
 
+    /// Notes that the page's site says that it changed at `modified`. Returns whether that is a
+    /// signal: whether the site hadn't said so before, and it wasn't visited since.
+    pub fn signal(&mut self, modified: u32) -> bool {
+        // Midnight is a date without a time: it stands for the whole day.
+        let is_date = modified.is_multiple_of(DAY_S);
+        let latest = modified.saturating_add(if is_date { DAY_S - 1 } else { 0 });
+        if modified == self.signalled || latest <= self.visited {
+            return false;
+        }
+        (self.signalled, self.signals) = (modified, self.signals.saturating_add(1));
+        true
+    }
+
     /// Notes a visit that found the page, with the digest of its payload or without a payload
     /// (304). `captured` is the date of the new record, if the payload is another one. Returns
-    /// whether it is.
+    /// whether it is. What that says of the rate isn't learnt yet.
     pub fn found(&mut self, now: u32, payload: Option<([u8; 20], u32)>) -> bool {
         let new = payload.filter(|(digest, _)| *digest != self.digest);
-        let time = Duration::from_secs(self.age(now).into());
-        self.rate = self.rate.observe(time, new.is_some());
         let count = if new.is_some() { &mut self.changed } else { &mut self.same };
         *count = count.saturating_add(1);
         if let Some((digest, captured)) = new {
@@ -90,7 +108,8 @@ impl Known {
         debug_assert!(self.etag.len() <= ETAG_BYTES_MAX);
         out.put_u8(VERSION);
         let etag = !self.etag.is_empty();
-        out.put_u8(has(self.modified.is_some(), HAS_MODIFIED) | has(etag, HAS_ETAG));
+        let optional = has(self.modified.is_some(), HAS_MODIFIED) | has(etag, HAS_ETAG);
+        out.put_u8(optional | has(self.is_list, IS_LIST));
         out.put_u32(self.importance.to_bits());
         self.rate.put(out);
         out.put_u32(self.visited);
@@ -100,6 +119,7 @@ impl Known {
         out.put_u32(self.captured);
         out.put_u8(self.gone);
         out.put_u8(self.signals);
+        out.put_u32(self.signalled);
         if let Some(modified) = self.modified {
             out.put_u32(modified);
         }
@@ -114,7 +134,7 @@ impl Known {
     /// The bytes are too few, or no page of this version.
     pub fn decode(take: &mut Take<'_>) -> Result<Self, Short> {
         let (version, flags) = (take.u8()?, take.u8()?);
-        if version != VERSION || flags & !(HAS_MODIFIED | HAS_ETAG) != 0 {
+        if version != VERSION || flags & !(HAS_MODIFIED | HAS_ETAG | IS_LIST) != 0 {
             return Err(Short);
         }
         let importance = f32::from_bits(take.u32()?);
@@ -123,6 +143,7 @@ impl Known {
         }
         let mut known = Self {
             importance,
+            is_list: flags & IS_LIST != 0,
             rate: Rate::take(take)?,
             visited: take.u32()?,
             changed: take.u16()?,
@@ -131,6 +152,7 @@ impl Known {
             captured: take.u32()?,
             gone: take.u8()?,
             signals: take.u8()?,
+            signalled: take.u32()?,
             modified: None,
             etag: SmallVec::new(),
         };
@@ -156,6 +178,7 @@ pub(crate) mod tests {
     pub(crate) fn known() -> Known {
         Known {
             importance: 2.5,
+            is_list: false,
             rate: Rate::of_mean(1e-6),
             visited: 1_800_000_000,
             changed: 3,
@@ -164,6 +187,7 @@ pub(crate) mod tests {
             captured: 1_700_000_000,
             gone: 0,
             signals: 2,
+            signalled: 1_500_000_000,
             modified: Some(1_600_000_000),
             etag: SmallVec::from_slice(b"W/\"abc\""),
         }
@@ -179,9 +203,10 @@ pub(crate) mod tests {
     #[test]
     fn any_bytes_are_read_or_refused() {
         let plain = Known { modified: None, etag: SmallVec::new(), ..known() };
-        assert_eq!(bytes_of(&plain).len(), 48);
+        assert_eq!(bytes_of(&plain).len(), 52);
+        let list = Known { is_list: true, ..known() };
         let mut random = Random(9);
-        for first in [known(), plain] {
+        for first in [known(), plain, list] {
             assert_eq!(Known::decode(&mut Take::new(&bytes_of(&first))), Ok(first.clone()));
             for _ in 0..20_000 {
                 let mut bytes = bytes_of(&first);
@@ -200,16 +225,29 @@ pub(crate) mod tests {
     #[test]
     fn a_visit_changes_what_is_known() {
         let mut page = known();
-        let (first, day) = (page.rate.mean(), 86_400);
+        let day = 86_400;
         assert!(!page.found(page.visited + day, None), "304");
-        assert!(page.rate.mean() < first && page.same == 10 && page.signals == 0);
+        assert_eq!((page.same, page.signals), (10, 0));
         assert!(!page.found(page.visited + day, Some(([7; 20], 5))), "the same payload");
         assert_eq!((page.captured, page.same), (1_700_000_000, 11));
-        let before = page.rate.mean();
         assert!(page.found(page.visited + day, Some(([8; 20], 5))));
-        assert!(page.rate.mean() > before && page.changed == 4 && page.captured == 5);
+        assert_eq!((page.changed, page.captured), (4, 5));
         assert_eq!((page.vanished(page.visited + day), page.vanished(page.visited)), (1, 2));
         page.found(page.visited + day, None);
         assert_eq!(page.gone, 0);
+    }
+
+    #[test]
+    fn what_was_said_before_is_no_signal() {
+        let mut page = Known { signals: 0, signalled: 0, ..known() };
+        let visited = page.visited;
+        assert!(!page.signal(visited - 5), "the visit was later");
+        assert!(page.signal(visited + 5) && !page.signal(visited + 5), "once");
+        assert!(page.signal(visited + 4) && page.signals == 2, "another time");
+        page.found(visited + 10, None);
+        assert!(page.signals == 0 && !page.signal(visited + 4) && !page.signal(visited + 10));
+        let today = page.visited - page.visited % DAY_S;
+        assert!(page.signal(today) && !page.signal(today), "the change may be of this evening");
+        assert!(!page.signal(today - DAY_S) && page.signal(u32::MAX));
     }
 }

@@ -77,7 +77,7 @@ impl Rate {
 
     /// Returns the rate after so many changes were counted in a time, by their signals.
     #[must_use]
-    pub(super) fn count(self, changes: f64, time: Duration) -> Self {
+    pub fn count(self, changes: f64, time: Duration) -> Self {
         let (shape, seconds) = (f64::from(self.shape), f64::from(self.seconds));
         Self::new(shape + changes, seconds + time.as_secs_f64())
     }

@@ -18,6 +18,7 @@
 //! Cost: 16 bytes a site that signals.
 
 use super::rate::Rate;
+use crate::ground::codec::{Put, Short, Take};
 use crate::ground::real::{exp_m1, ln_1p};
 use std::time::Duration;
 
@@ -25,6 +26,11 @@ use std::time::Duration;
 const SHARE_MAX: f64 = 0.95;
 /// The number of observed changes from which on older ones fade.
 const MEMORY: f32 = 1_000.0;
+/// The share of signals that must be those of changes for them to say how often a page changes, and
+/// for a list of them to be worth visits of its own.
+const PRECISION_MIN: f64 = 0.25;
+/// The least number of false signals that is believed in.
+const FALSE_MIN: f32 = 0.01;
 /// A month, in which one signal of a page is believed to be false until more is known.
 const MONTH: f32 = 30.0 * 86_400.0;
 
@@ -71,6 +77,37 @@ impl Trust {
         ln_1p(self.share() * rate / self.false_rate()) / rate
     }
 
+    /// Returns whether enough signals are of changes for them to say much.
+    pub fn is_believed(&self) -> bool {
+        self.precision() >= PRECISION_MIN
+    }
+
+    /// Returns the share of signals that are of changes.
+    pub fn precision(&self) -> f64 {
+        f64::from(self.signalled / (self.signalled + self.false_signals))
+    }
+
+    /// Appends the numbers: 16 bytes.
+    pub fn put(&self, out: &mut Vec<u8>) {
+        let Self { signalled, silent, false_signals, seconds } = *self;
+        [signalled, silent, false_signals, seconds]
+            .iter()
+            .for_each(|value| out.put_u32(value.to_bits()));
+    }
+
+    /// Reads the numbers.
+    ///
+    /// # Errors
+    /// The bytes are too few, or no such numbers.
+    pub fn take(take: &mut Take<'_>) -> Result<Self, Short> {
+        let mut number = || take.u32().map(f32::from_bits);
+        let (signalled, silent) = (number()?, number()?);
+        let (false_signals, seconds) = (number()?, number()?);
+        let all = [signalled, silent, false_signals, seconds];
+        let is_right = all.iter().all(|value| *value > 0.0 && value.is_finite());
+        is_right.then_some(Self { signalled, silent, false_signals, seconds }).ok_or(Short)
+    }
+
     /// Notes what a visit to a page of the site has found. Returns the page's rate after it.
     ///
     /// A visit that a signal brought about comes soon after the change, so that its time says
@@ -85,6 +122,7 @@ impl Trust {
                 // The change was silent, and there was none that was signalled.
                 rate.observe(time.mul_f64(1.0 - share), true).observe(time.mul_f64(share), false)
             }
+            (true, _) if !self.is_believed() => rate.observe(time, true),
             (true, _) => {
                 let of_changes = share * rate.mean();
                 let is_true = of_changes / (of_changes + false_rate);
@@ -106,7 +144,8 @@ impl Trust {
         if self.signalled + self.silent > MEMORY {
             self.signalled /= 2.0;
             self.silent /= 2.0;
-            self.false_signals /= 2.0;
+            // Who never lied may yet.
+            self.false_signals = (self.false_signals / 2.0).max(FALSE_MIN);
             self.seconds /= 2.0;
         }
         after

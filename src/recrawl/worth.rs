@@ -13,6 +13,10 @@
 //! that change too often to be kept up to date are left alone. Always visiting the page of the
 //! largest worth gives more than the best random visits (Azar and others, PNAS 2018).
 //!
+//! A greedy visit to a list of pages, a sitemap or a feed, is worth m D t^2 / 2, with the changes
+//! of all its pages as D: as much as these pages together at a small age. A page that changes again
+//! while its copy is out of date loses nothing by that; of a list, each change is another page's.
+//!
 //! Laws: the worth grows with time. [`Policy::age_at`] is its inverse.
 //! Cost: 80 ns, its inverse 180.
 
@@ -37,25 +41,29 @@ pub struct Page {
     pub importance: f64,
     /// The expected number of changes a second.
     pub rate: f64,
+    /// Whether it is a list of pages, such as a sitemap, whose changes are those of the pages.
+    pub is_list: bool,
 }
 
 impl Policy {
     /// Returns what a visit to a page is worth, `age` seconds after the last one.
     pub fn worth(self, page: Page, age: f64) -> f64 {
-        let Page { importance, rate } = page;
+        let Page { importance, rate, is_list } = page;
         match self {
             Self::Uniform => age,
             Self::Proportional => rate * age,
+            Self::Greedy if is_list => importance * rate * age * age / 2.0,
             Self::Greedy => importance / rate * gain(rate * age),
         }
     }
 
     /// Returns after how many seconds a visit to a page is worth `worth`; `None` if never.
     pub fn age_at(self, page: Page, worth: f64) -> Option<f64> {
-        let Page { importance, rate } = page;
+        let Page { importance, rate, is_list } = page;
         match self {
             Self::Uniform => Some(worth),
             Self::Proportional => Some(worth / rate),
+            Self::Greedy if is_list => Some((2.0 * worth / (importance * rate)).sqrt()),
             Self::Greedy => Some(gain_inverse(worth * rate / importance)? / rate),
         }
     }
@@ -114,7 +122,7 @@ mod tests {
         for policy in [Policy::Uniform, Policy::Proportional, Policy::Greedy] {
             for importance in [1e-3, 1.0, 1e6] {
                 for rate in [1e-9, 1e-5, 1.0] {
-                    let page = Page { importance, rate };
+                    let page = Page { importance, rate, is_list: false };
                     let mut before = 0.0;
                     for age in [1.0, 60.0, 3_600.0, 86_400.0, 2_592_000.0] {
                         let worth = policy.worth(page, age);

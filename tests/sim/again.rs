@@ -102,7 +102,7 @@ fn known_pages_are_visited_again() {
             again += times.len() - 1;
         }
         assert!(again > 15_000, "{policy}: {again} visits to known pages");
-        let known = crawl.known.expect("it comes back");
+        let known = crawl.known.expect("it comes back").visits;
         let found = known.changed + known.unchanged + known.gone + known.failed;
         assert!(found.abs_diff(again as u64) < 5, "{policy}: {again} visits, {known:?}");
         // Three quarters of the hosts have one validator at least.
@@ -121,27 +121,48 @@ fn copies_are_kept_up_to_date() {
 }
 
 /// A plan whose five hosts have more due pages than they can take at first.
-fn few_hosts(seed: u64, policy: &str) -> Plan {
-    let mut web = Settings { hosts: 5, ..changing(seed) };
+fn few_hosts(seed: u64, policy: &str, lies: f64) -> Plan {
+    let mut web = Settings { hosts: 5, sitemaps: 1.0, sitemap_lies: lies, ..changing(seed) };
     web.changes.as_mut().expect("its pages change").interval.median = 6 * HOUR;
     web.think_time.median = Duration::from_secs(20);
-    Plan { web, ..plan(seed, policy) }
+    Plan { web, ..plan(seed, policy) }.with(&["discovery.sitemaps = \"none\""])
 }
 
 /// Servers whose queues were full once take their best pages, and aren't neglected after that.
 #[test]
 fn few_servers_are_not_neglected() {
     let [uniform, greedy] = ["uniform", "greedy"].map(|policy| {
-        (1..4).map(|seed| freshness(&few_hosts(seed, policy).run())).sum::<f64>() / 3.0
+        (1..4).map(|seed| freshness(&few_hosts(seed, policy, 0.0).run())).sum::<f64>() / 3.0
     });
     assert!(greedy > 1.02 * uniform, "{uniform} {greedy}");
+}
+
+/// Where sitemaps are honest, reading them keeps copies up to date for longer, although that takes
+/// visits; where they lie, it costs next to nothing.
+#[test]
+fn signals_are_followed_as_far_as_they_are_true() {
+    let freshness_of = |lies: f64, sitemaps: &str| {
+        let of_seed = |seed| {
+            let plan = few_hosts(seed, "greedy", lies);
+            let crawl = plan.with(&[&format!("discovery.sitemaps = \"{sitemaps}\"")]).run();
+            let known = crawl.known.expect("it comes back").visits;
+            assert_eq!(known.signals > 300, sitemaps == "robots", "{known:?}");
+            freshness(&crawl)
+        };
+        (1..4).map(of_seed).sum::<f64>() / 3.0
+    };
+    let [none, honest, lying] = [(0.0, "none"), (0.0, "robots"), (1.0, "robots")]
+        .map(|(lies, sitemaps)| freshness_of(lies, sitemaps));
+    assert!(honest > 1.02 * none, "{none} {honest}");
+    assert!(lying > 0.99 * none, "{none} {lying}");
 }
 
 /// Law: a crawl that is killed and resumes forgets no page and visits none too soon. Visits whose
 /// replies were archived after the last checkpoint count.
 #[test]
 fn a_killed_crawl_goes_on_with_its_known_pages() {
-    let plan = plan(5, "greedy").with(&[
+    let web = Settings { sitemaps: 1.0, sitemap_lies: 0.3, ..changing(5) };
+    let plan = Plan { web, ..plan(5, "greedy") }.with(&[
         "store.format = \"warc\"",
         "store.sync_period = \"1s\"",
         "state.keep = true",

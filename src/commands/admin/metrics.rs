@@ -295,7 +295,7 @@ fn archive() -> [Metric; 5] {
 }
 
 /// The pages that the crawl comes back to; none in a crawl that doesn't.
-fn known() -> [Metric; 5] {
+fn known() -> [Metric; 6] {
     [
         gauge("sted_known_pages", "Pages that the crawl comes back to.", |shown| {
             maybe(shown.snapshot.status.known.map(|known| known.pages as f64))
@@ -308,17 +308,25 @@ fn known() -> [Metric; 5] {
         }),
         counter("sted_known_visits", "Visits to known pages, by what they found.", |shown| {
             let rows = shown.snapshot.status.known.map(|known| {
+                let found = known.visits;
                 [
-                    ("changed", known.changed as f64),
-                    ("unchanged", known.unchanged as f64),
-                    ("gone", known.gone as f64),
-                    ("failed", known.failed as f64),
+                    ("changed", found.changed as f64),
+                    ("unchanged", found.unchanged as f64),
+                    ("gone", found.gone as f64),
+                    ("failed", found.failed as f64),
                 ]
             });
             by("found", rows.into_iter().flatten())
         }),
         counter("sted_known_unmodified", "Visits answered by 304, among the unchanged.", |shown| {
-            maybe(shown.snapshot.status.known.map(|known| known.unmodified as f64))
+            maybe(shown.snapshot.status.known.map(|known| known.visits.unmodified as f64))
+        }),
+        counter("sted_known_signals", "Signals of change, by sitemaps and feeds.", |shown| {
+            let visits = shown.snapshot.status.known.map(|known| known.visits);
+            let kinds = visits.map(|visits| {
+                [("delivered", visits.signals as f64), ("dropped", visits.signals_dropped as f64)]
+            });
+            by("kind", kinds.into_iter().flatten())
         }),
     ]
 }

@@ -8,6 +8,8 @@
 //! Each request for something new grants visits, so that known pages get their share of the
 //! requests. While no new URL waits at any server, each slot without a connection grants one.
 //!
+//! What a sitemap or a feed says of changes moves a page forward (`signals`).
+//!
 //! ```text
 //! entry  quality u32 | depth u16 | requisite u8 | letter u8 | not before u32 | URL
 //!        | what is known of the page
@@ -19,19 +21,25 @@
 //! Memory: an entry in a map for each server with known pages. Cost: that of the calendar, and a
 //! fixed number of units of work for each page that comes up.
 
+mod signals;
 mod state;
 mod visits;
+mod waiting;
 
 pub(super) use state::RATES;
 
 use super::settings::Recrawl;
+use super::status::Visits;
 use crate::frontier::ServerId;
 use crate::ground::map::Map;
 use crate::recrawl::bar::Bar;
 use crate::recrawl::calendar::Calendar;
 use crate::recrawl::known::Known;
 use crate::recrawl::rate::Rate;
-use serde::Serialize;
+use crate::recrawl::signals::Trust;
+use crate::recrawl::worth::{Page, Policy};
+use crate::url::Fingerprint;
+use waiting::Signals;
 
 /// The most known pages of one server that are in its queue.
 const QUEUED_MAX: u32 = 8;
@@ -71,7 +79,9 @@ pub(super) struct Again {
     /// No page is looked for before its time until then, in seconds since 1970: those that are next
     /// in line were visited too short a time ago.
     rests_until: u32,
-    counts: Counts,
+    /// What sitemaps and feeds say of changes, before it has reached the pages.
+    signals: Signals,
+    counts: Visits,
     /// A scratch buffer for entries.
     entry: Vec<u8>,
 }
@@ -86,39 +96,19 @@ struct Server {
     queued: u32,
     /// The multiple of the bar that its pages must be worth.
     multiple: f64,
+    /// How far its signals are to be believed; `None` if it never gave one.
+    trust: Option<Trust>,
 }
 
 impl Default for Server {
     fn default() -> Self {
-        Self { rates: 0.0, pages: 0, queued: 0, multiple: 1.0 }
+        Self { rates: 0.0, pages: 0, queued: 0, multiple: 1.0, trust: None }
     }
-}
-
-/// What came of visits to known pages.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, serde::Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-pub(super) struct Counts {
-    /// Visits that found another payload.
-    pub(super) changed: u64,
-    /// Visits that found the same payload.
-    pub(super) unchanged: u64,
-    /// Those of them whose server said so (304).
-    pub(super) unmodified: u64,
-    /// Visits that found that there is no such page any more (404, 410), or that it redirects.
-    pub(super) gone: u64,
-    /// Visits that failed.
-    pub(super) failed: u64,
-    /// Pages that weren't visited: robots.txt, the scope, a command or a limit forbids it now.
-    pub(super) refused: u64,
-    /// Pages that were forgotten, because they have vanished.
-    pub(super) forgotten: u64,
-    /// Visits made before a page's time, because nothing else was to be done.
-    pub(super) early: u64,
 }
 
 /// A known page, as it comes up.
 #[derive(Clone, Debug, PartialEq)]
-struct Entry {
+pub(super) struct Entry {
     quality: u32,
     depth: u16,
     requisite: u8,
@@ -127,6 +117,22 @@ struct Entry {
     not_before: u32,
     url: Box<str>,
     known: Known,
+}
+
+/// What comes of a reply to a request for a page.
+#[derive(Debug, Default)]
+pub(super) struct Noted {
+    /// Whether the page is as it was, so that its links are known.
+    pub(super) is_same: bool,
+    /// The page, to be filed for its next visit.
+    pub(super) entry: Option<Entry>,
+}
+
+impl Entry {
+    /// Returns whether the page was a sitemap or a feed.
+    pub(super) fn is_list(&self) -> bool {
+        self.known.is_list
+    }
 }
 
 impl Again {
@@ -140,7 +146,8 @@ impl Again {
             queued: 0,
             gap: (0.0, 0),
             rests_until: 0,
-            counts: Counts::default(),
+            signals: Signals::default(),
+            counts: Visits::default(),
             entry: Vec::new(),
             settings,
         }
@@ -156,7 +163,7 @@ impl Again {
         self.queued
     }
 
-    pub(super) fn counts(&self) -> &Counts {
+    pub(super) fn counts(&self) -> &Visits {
         &self.counts
     }
 
@@ -168,6 +175,11 @@ impl Again {
     /// Returns when the next page comes up, in seconds since 1970; `None` if no page waits.
     pub(super) fn next_due(&self) -> Option<u32> {
         self.calendar.next_due()
+    }
+
+    /// Adds a signal that a sitemap or feed gives.
+    pub(super) fn signal(&mut self, page: Fingerprint, modified: u32) {
+        self.signals.add(page, modified, &mut self.counts);
     }
 
     fn known_pages(&self) -> usize {
@@ -182,7 +194,7 @@ impl Again {
     }
 
     /// Takes in that what is believed of the rate of a server's page has changed; `before` is
-    /// `None` for a new page, `after` for one that is forgotten.
+    /// `None` for a new page, `after` for one that is forgotten. Lists don't count.
     fn note_rate(&mut self, id: ServerId, before: Option<Rate>, after: Option<Rate>) {
         let server = self.servers.entry(id).or_default();
         let mean = |rate: Option<Rate>| rate.map_or(0.0, Rate::mean);
@@ -231,13 +243,29 @@ impl Again {
         }
     }
 
+    /// Returns what decides how much a visit to a server's page is worth, and the seconds by which
+    /// signals make it older.
+    fn facts(&self, id: ServerId, known: &Known) -> (Page, f64) {
+        let (mut page, mut added) = (known.facts(), 0.0);
+        if self.settings.policy == Policy::Greedy && (known.is_list || known.signals > 0) {
+            let trust = self.servers.get(&id).and_then(|server| server.trust).unwrap_or_default();
+            added = f64::from(known.signals) * trust.adds(page.rate);
+            if known.is_list {
+                page.importance *= trust.precision();
+                page.is_list = trust.is_believed();
+            }
+        }
+        (page, added)
+    }
+
     /// Returns when a page should come up, in seconds since 1970, if its visit is to be worth
     /// `worth`; a page that has vanished comes up ever more rarely.
-    fn due(&self, known: &Known, worth: f64) -> u32 {
+    fn due(&self, id: ServerId, known: &Known, worth: f64) -> u32 {
         let Recrawl { policy, interval_min, .. } = self.settings;
+        let (page, added) = self.facts(id, known);
         let (least, most) = (interval_min.as_secs_f64(), self.longest());
         let age = match known.gone {
-            0 => policy.age_at(known.facts(), worth).unwrap_or(f64::INFINITY),
+            0 => policy.age_at(page, worth).map_or(f64::INFINITY, |age| age - added),
             gone => least * f64::from(1_u32 << gone.min(GONE_MAX)),
         };
         // Pages that are left alone don't all come up at the same time.
@@ -249,7 +277,7 @@ impl Again {
     /// Files a page for its next visit.
     fn file(&mut self, id: ServerId, entry: &Entry) {
         let filed_at = self.bar.filed_at() / self.bar.worth() * self.bar_of(id);
-        let due = self.due(&entry.known, filed_at);
+        let due = self.due(id, &entry.known, filed_at);
         self.file_at(due, entry);
     }
 
@@ -257,7 +285,7 @@ impl Again {
     fn put_off(&mut self, id: ServerId, entry: &Entry, now: u32) {
         // What waits for long already may wait a little longer, so that it isn't read all the time.
         let pause = PAUSE_S.max(entry.known.age(now) / 16);
-        let due = self.due(&entry.known, self.bar_of(id)).max(now.saturating_add(pause));
+        let due = self.due(id, &entry.known, self.bar_of(id)).max(now.saturating_add(pause));
         self.file_at(due, entry);
     }
 
@@ -277,6 +305,6 @@ impl Again {
 /// its changes.
 fn first_bar(settings: &Recrawl) -> f64 {
     let rate = 1.0 / settings.change_interval.as_secs_f64();
-    let page = crate::recrawl::worth::Page { importance: 1.0, rate };
+    let page = Page { importance: 1.0, rate, is_list: false };
     settings.policy.worth(page, 0.5 / rate)
 }

@@ -7,21 +7,28 @@
 //!
 //! ```text
 //! again  bar f64, granted visits f64, pages in queues varint | mean gap f64, visits varint
-//!        | counts, JSON, with its length | the calendar's mark
-//! rates  server u32, sum of rates f64, pages u32, multiple f64
+//!        | counts, JSON, with its length | signals varint; for each fingerprint u64, time u32
+//!        | the calendar's mark
+//! rates  server u32, sum of rates f64, pages u32, multiple f64 | 0 u8, or 1 u8 and trust 16
 //! ```
 
-use super::{Again, Counts, Entry, Server};
+use super::waiting::Signals;
+use super::{Again, Entry, Server};
+use crate::engine::status::Visits;
 use crate::frontier::ServerId;
 use crate::ground::codec::{Put, Short, Take};
 use crate::ground::disk::{self, Disk};
 use crate::ground::frame::{self, Flaw, Mark};
 use crate::recrawl::bar::Bar;
 use crate::recrawl::known::Known;
+use crate::recrawl::signals::Trust;
 use crate::url::UrlRef;
 
 /// The kind of the frame in a snapshot that has the rates of a server's pages.
 pub(in crate::engine) const RATES: u8 = 45;
+
+/// Where the URL of an entry begins.
+const URL_AT: usize = 4 + 2 + 2 + 4;
 
 impl Entry {
     pub(super) fn encode(&self, out: &mut Vec<u8>) {
@@ -31,6 +38,11 @@ impl Entry {
         out.put_u32(self.not_before);
         out.put_bytes(self.url.as_bytes());
         self.known.encode(out);
+    }
+
+    /// Returns the URL of an entry, without reading the rest.
+    pub(super) fn url_of(bytes: &[u8]) -> Option<&[u8]> {
+        Take::new(bytes.get(URL_AT..)?).bytes().ok()
     }
 
     /// Reads an entry.
@@ -64,6 +76,7 @@ impl Again {
         state.put_u64(self.gap.0.to_bits());
         state.put_varint(self.gap.1);
         state.put_bytes(&serde_json::to_vec(&self.counts).expect("plain values"));
+        self.signals.encode(&mut state);
         state.extend_from_slice(&mark.state);
         Ok(Mark { state, files: mark.files })
     }
@@ -81,19 +94,22 @@ impl Again {
         if !(0.0..=1e10).contains(&self.gap.0) {
             return Err(Flaw::Senseless);
         }
-        let counts: Counts = serde_json::from_slice(take.bytes()?).map_err(|_| Flaw::Senseless)?;
+        let counts: Visits = serde_json::from_slice(take.bytes()?).map_err(|_| Flaw::Senseless)?;
         self.counts = counts;
+        self.signals = Signals::decode(&mut take)?;
         self.calendar.restore_mark(take.rest())
     }
 
     /// Appends the rates of a server's pages, if any are known.
     pub(in crate::engine) fn encode_rates(&self, id: ServerId, out: &mut Vec<u8>) {
-        if let Some(Server { rates, pages, multiple, .. }) = self.servers.get(&id) {
+        if let Some(Server { rates, pages, multiple, trust, .. }) = self.servers.get(&id) {
             frame::push_with(RATES, out, |out| {
                 out.put_u32(id.0);
                 out.put_u64(rates.to_bits());
                 out.put_u32(*pages);
                 out.put_u64(multiple.to_bits());
+                out.put_u8(u8::from(trust.is_some()));
+                trust.iter().for_each(|trust| trust.put(out));
             });
         }
     }
@@ -106,11 +122,12 @@ impl Again {
         let mut take = Take::new(payload);
         let (id, rates) = (ServerId(take.u32()?), f64::from_bits(take.u64()?));
         let (pages, multiple) = (take.u32()?, f64::from_bits(take.u64()?));
+        let trust = if take.u8()? == 0 { None } else { Some(Trust::take(&mut take)?) };
         if !(0.0..=1e12).contains(&rates) || !(1.0..=super::MULTIPLE_MAX).contains(&multiple) {
             return Err(Flaw::Senseless);
         }
         let queued = self.servers.get(&id).map_or(0, |server| server.queued);
-        self.servers.insert(id, Server { rates, pages, queued, multiple });
+        self.servers.insert(id, Server { rates, pages, queued, multiple, trust });
         Ok(())
     }
 
@@ -152,6 +169,7 @@ mod tests {
     use crate::ground::random::Random;
     use crate::recrawl::known::tests::known;
     use crate::recrawl::worth::Policy;
+    use crate::url::Fingerprint;
     use std::time::Duration;
 
     const DAY: Duration = Duration::from_secs(86_400);
@@ -192,6 +210,8 @@ mod tests {
         again.note_queued(id, true);
         again.note_gap(5_000);
         again.counts.changed = 9;
+        again.signals.add(Fingerprint(8), NOW, &mut again.counts);
+        again.servers.entry(id).or_default().trust = Some(Trust::default());
         let mark = again.mark(&mut disk).expect("it works");
         let mut rates = Vec::new();
         again.encode_rates(id, &mut rates);
@@ -203,6 +223,8 @@ mod tests {
         assert_eq!((restored.bar(), restored.gap), (again.bar(), again.gap));
         assert_eq!(restored.counts(), again.counts());
         assert_eq!(restored.rate_of(id), again.rate_of(id));
+        assert_eq!(restored.servers[&id].trust, Some(Trust::default()));
+        assert_eq!(restored.signals.of(Fingerprint(8)), Some(NOW));
     }
 
     /// Law: no bytes of an entry or of a mark panic.
@@ -211,6 +233,7 @@ mod tests {
         let mut bytes = Vec::new();
         entry(1).encode(&mut bytes);
         assert_eq!(Entry::decode(&bytes), Ok(entry(1)));
+        assert_eq!(Entry::url_of(&bytes), Some(entry(1).url.as_bytes()));
         let mark = again().mark(&mut Memory::default()).expect("it works").state;
         let mut random = Random(5);
         for _ in 0..20_000 {

@@ -1,6 +1,6 @@
 //! Visits to known pages: which pages are queued, and what comes of their visits.
 
-use super::{ALL_QUEUED_MAX, Again, Entry, FULL, GONE_MAX, MULTIPLE_MAX};
+use super::{ALL_QUEUED_MAX, Again, Entry, FULL, GONE_MAX, MULTIPLE_MAX, Noted};
 use crate::engine::Engine;
 use crate::engine::archive::LogFacts;
 use crate::engine::backlog::{Item, Purpose};
@@ -24,7 +24,7 @@ use std::time::Duration;
 
 /// The cost of a page that comes up, in units of work (see `ledger`), in addition to that of its
 /// bytes.
-const PAGE_UNITS: usize = 1 << 10;
+pub(super) const PAGE_UNITS: usize = 1 << 10;
 /// The most units of work of one read of the calendar.
 const READ_UNITS: usize = 64 << 10;
 /// For how many seconds no page is looked for before its time after one was too young, and how
@@ -81,6 +81,7 @@ impl Engine {
         if self.backlog.again().is_none() || self.is_stopping() || !self.storage.is_usable() {
             return;
         }
+        self.deliver_signals();
         let mut young = Vec::new();
         let is_over = loop {
             self.grant_idle();
@@ -109,43 +110,28 @@ impl Engine {
         if self.is_stopping() || !self.storage.is_usable() {
             return None;
         }
-        let now = self.unix_seconds();
-        let due = again.next_due()?;
+        let (at, now) = (self.turn.at(), self.unix_seconds());
+        let signals = again.signals.deadline(at, now);
+        let Some(due) = again.next_due() else { return signals };
         // What is next in line is looked for before its time, if a visit is granted.
         let is_idle = self.has_idle_slot();
         let due = if again.bar.may_visit() || is_idle { due.min(again.rests_until) } else { due };
         let can = self.wants_known_page() || is_idle;
-        can.then(|| self.turn.at() + Duration::from_secs(due.saturating_sub(now).into()))
+        let visit = can.then(|| at + Duration::from_secs(due.saturating_sub(now).into()));
+        visit.into_iter().chain(signals).min()
     }
 
     /// Returns how many pages are known, and what came of visits to them; `None` if the crawl
     /// doesn't come back.
     pub fn known_pages(&self) -> Option<KnownPages> {
         let again = self.backlog.again()?;
-        let super::Counts {
-            changed,
-            unchanged,
-            unmodified,
-            gone,
-            failed,
-            refused,
-            forgotten,
-            early,
-        } = *again.counts();
         let now = self.unix_seconds();
         Some(KnownPages {
             pages: again.pages(),
             queued: again.queued(),
             next_s: again.next_due().map(|due| due.saturating_sub(now)),
             bar: again.bar(),
-            changed,
-            unchanged,
-            unmodified,
-            gone,
-            failed,
-            refused,
-            forgotten,
-            early,
+            visits: *again.counts(),
         })
     }
 
@@ -229,10 +215,23 @@ impl Engine {
 
     /// Queues a page that has come up, or files it again. Returns whether the next may be looked
     /// at.
-    fn came_up(&mut self, due: u32, entry: Entry, now: u32, young: &mut Vec<(u32, Entry)>) -> bool {
+    fn came_up(
+        &mut self,
+        due: u32,
+        mut entry: Entry,
+        now: u32,
+        young: &mut Vec<(u32, Entry)>,
+    ) -> bool {
         let url = UrlRef::from_canonical(entry.url.as_bytes()).expect("checked when it was read");
         let id = self.server_of(url);
         let target: Box<str> = url.target().into();
+        let signals = &self.backlog.again().expect("it is there").signals;
+        if !signals.is_empty()
+            && let Some(modified) = signals.of(self.admission.key_of(url, &mut Vec::new()))
+            && entry.known.signal(modified)
+        {
+            self.backlog.again_mut().expect("it is there").note_signal(id);
+        }
         let again = self.backlog.again_mut().expect("it is there");
         let known = &entry.known;
         // Pages come up to a unit of the calendar early.
@@ -247,7 +246,8 @@ impl Engine {
             young.push((at.max(due), entry));
             return true;
         }
-        let worth = again.settings.policy.worth(known.facts(), age.into());
+        let (page, added) = again.facts(id, known);
+        let worth = again.settings.policy.worth(page, f64::from(age) + added);
         let is_over = known.gone > 0 || f64::from(age) > 0.85 * again.longest();
         if !is_early && !is_over && worth < again.bar_of(id) {
             again.put_off(id, &entry, now);
@@ -274,8 +274,7 @@ impl Engine {
         true
     }
 
-    /// Takes in a reply to a request for a page, which is archived. Returns whether the page is as
-    /// it was, so that its links are known.
+    /// Takes in a reply to a request for a page, which is archived.
     pub(in crate::engine) fn note_visit(
         &mut self,
         id: ServerId,
@@ -283,9 +282,9 @@ impl Engine {
         facts: &LogFacts,
         reply: &Reply,
         head: Option<&Head>,
-    ) -> bool {
+    ) -> Noted {
         if self.backlog.again().is_none() {
-            return false;
+            return Noted::default();
         }
         let status = facts.outcome.status();
         let is_page = status.is_some_and(|status| (200..300).contains(&status));
@@ -297,10 +296,15 @@ impl Engine {
             Purpose::Hop(chain) => self.is_new_target(chain, fetch),
             Purpose::Robots(..) => false,
         };
-        if let Some(visit) = visit.filter(|_| is_new) {
-            self.file_new(id, fetch, visit);
+        let visit = visit.filter(|_| is_new);
+        Noted { is_same: false, entry: visit.map(|visit| self.new_entry(id, fetch, visit)) }
+    }
+
+    /// Files a page for its next visit.
+    pub(in crate::engine) fn file_page(&mut self, id: ServerId, entry: Option<Entry>) {
+        if let Some((again, entry)) = self.backlog.again_mut().zip(entry) {
+            again.file(id, &entry);
         }
-        false
     }
 
     /// Returns whether the page that a redirect led to can't be a known one: the chain began with a
@@ -309,8 +313,8 @@ impl Engine {
         fetch.cookies.is_none() && self.is_chain_of_new(chain)
     }
 
-    /// Files a page that was fetched for the first time.
-    fn file_new(&mut self, id: ServerId, fetch: &Fetch, visit: Visit) {
+    /// Returns what is known of a page that was fetched for the first time.
+    fn new_entry(&mut self, id: ServerId, fetch: &Fetch, visit: Visit) -> Entry {
         let mean = self.counts.quality_millionths as f64 / self.counts.pages.max(1) as f64;
         let own = fetch.item.quality.millionths() as f64;
         let importance = if mean > 0.0 { (own / mean).clamp(0.01, 1e3) } else { 1.0 };
@@ -318,6 +322,7 @@ impl Engine {
         let Visit { at, digest, etag, modified, is_original } = visit;
         let known = Known {
             importance: importance as f32,
+            is_list: false,
             rate: again.rate_of(id),
             visited: at,
             changed: 0,
@@ -326,39 +331,42 @@ impl Engine {
             captured: if is_original { at } else { 0 },
             gone: 0,
             signals: 0,
+            signalled: 0,
             modified,
             etag,
         };
         again.note_rate(id, None, Some(known.rate));
-        again.file(id, &Entry::of(&fetch.item, &fetch.url, known));
+        Entry::of(&fetch.item, &fetch.url, known)
     }
 
-    /// Takes in a reply to a visit of a known page; `visit` is `None` if it wasn't a page. Returns
-    /// whether the page is as it was.
+    /// Takes in a reply to a visit of a known page; `visit` is `None` if it wasn't a page.
     fn visited_again(
         &mut self,
         id: ServerId,
         fetch: &Fetch,
         outcome: Outcome,
         visit: Option<Visit>,
-    ) -> bool {
-        let Some(mut known) = known_of(&fetch.item) else { return false };
+    ) -> Noted {
+        let Some(before) = known_of(&fetch.item) else { return Noted::default() };
         let was_asked = !fetch.item.conditions(&self.settings).is_empty();
         let again = self.backlog.again_mut().expect("it was looked at");
         again.note_queued(id, false);
-        let (before, at) = (known.rate, fetch.sent.unix.seconds());
+        let (mut known, at) = (before.clone(), fetch.sent.unix.seconds());
+        let counted = |known: &Known| (!known.is_list).then_some(known.rate);
         let mut is_same = false;
         match (visit, outcome.status()) {
             (Some(visit), _) => {
                 let captured = if visit.is_original { at } else { 0 };
                 let changed = known.found(at, Some((visit.digest, captured)));
                 (known.modified, known.etag) = (visit.modified, visit.etag);
+                known.rate = again.learnt(id, &before, at, changed);
                 again.counts.changed += u64::from(changed);
                 again.counts.unchanged += u64::from(!changed);
                 is_same = !changed;
             }
             (None, Some(304)) if was_asked => {
                 known.found(at, None);
+                known.rate = again.learnt(id, &before, at, false);
                 again.counts.unchanged += 1;
                 again.counts.unmodified += 1;
                 is_same = true;
@@ -367,8 +375,8 @@ impl Engine {
                 again.counts.gone += 1;
                 if known.vanished(at) >= GONE_MAX {
                     again.counts.forgotten += 1;
-                    again.note_rate(id, Some(before), None);
-                    return false;
+                    again.note_rate(id, counted(&before), None);
+                    return Noted::default();
                 }
             }
             (None, _) => {
@@ -377,12 +385,11 @@ impl Engine {
                 let wait = (known.age(at) / 2).max(again.settings.interval_min.as_secs() as u32);
                 again
                     .file_later(at.saturating_add(wait), Entry::of(&fetch.item, &fetch.url, known));
-                return false;
+                return Noted::default();
             }
         }
-        again.note_rate(id, Some(before), Some(known.rate));
-        again.file(id, &Entry::of(&fetch.item, &fetch.url, known));
-        is_same
+        again.note_rate(id, counted(&before), counted(&known));
+        Noted { is_same, entry: Some(Entry::of(&fetch.item, &fetch.url, known)) }
     }
 
     /// Files a known page again that leaves its queue without a request.
@@ -459,7 +466,7 @@ impl Item {
 }
 
 /// Returns what is known of the page that an item visits again.
-fn known_of(item: &Item) -> Option<Known> {
+pub(super) fn known_of(item: &Item) -> Option<Known> {
     let bytes = item.known.as_deref()?;
     Known::decode(&mut crate::ground::codec::Take::new(bytes)).ok()
 }

@@ -55,6 +55,9 @@ pub(super) struct Follow {
     urls_full: u64,
     /// The number of URLs left out because the sitemap that lists them may not.
     foreign: u64,
+    /// For URLs of the batch that a sitemap or a feed lists, when they have changed, in seconds
+    /// since 1970, if that is news; else 0. It may be shorter than the batch.
+    news: Vec<u32>,
     key: Vec<u8>,
     /// The fingerprints of the URLs that are offered to the seen test next.
     fingerprints: Vec<Fingerprint>,
@@ -101,6 +104,7 @@ impl Follow {
         self.step = Step::Targets;
         self.batch.clear();
         self.kinds.clear();
+        self.news.clear();
         self.tested = 0;
         self.wanted.clear();
         self.estimate = None;
@@ -314,6 +318,11 @@ impl Engine {
             }
             let joined = joiner.join_str(reference, encoding_rs::UTF_8, &mut follow.batch);
             self.counts.links_invalid += u64::from(joined.is_err());
+            if joined.is_ok() {
+                // References of the head are in the batch, too.
+                follow.news.resize(follow.batch.len() - 1, 0);
+                follow.news.push(page.news(entry));
+            }
             let units = follow.note(joined, kind);
             self.turn.charge(Work::Joined, units + reference.len() + joiner.take_work());
         }
@@ -431,6 +440,11 @@ impl Engine {
                 let found = Discovery { estimate: follow.estimate, ..found };
                 let url = follow.batch.get(place);
                 self.admission.trace_link(url, fingerprint);
+                if let Some(changed) = follow.news.get(place).filter(|at| **at > 0)
+                    && let Some(again) = self.backlog.again_mut()
+                {
+                    again.signal(fingerprint, *changed);
+                }
                 let (seen, now) = (self.admission.seen_mut(), self.turn.at());
                 let cluster = self.cluster.as_deref_mut();
                 offer((fingerprint, found), (url, via), (&mut self.chains, seen), (cluster, now));

@@ -19,6 +19,7 @@ use super::Page;
 use super::list_job::{ListDone, ListJob};
 use crate::engine::Engine;
 use crate::engine::admission::Discovery;
+use crate::engine::again::Entry as KnownPage;
 use crate::engine::backlog::{Item, ROBOTS_TXT};
 use crate::engine::contract::{Action, Job};
 use crate::engine::ledger::Work;
@@ -41,11 +42,12 @@ const IDNA_WEIGHT: usize = 40;
 /// The replies that may be sitemaps or feeds.
 #[derive(Debug, Default)]
 pub(in crate::engine) struct Lists {
-    waiting: VecDeque<Page>,
+    /// The replies that wait, and what is known of their pages.
+    waiting: VecDeque<(Page, Option<KnownPage>)>,
     /// The bytes of the replies that wait, and of the one that the job has.
     bytes: usize,
     /// The one that the job has.
-    at_work: Option<Page>,
+    at_work: Option<(Page, Option<KnownPage>)>,
     /// Whether the URLs of the one that was read last aren't all offered.
     is_offering: bool,
 }
@@ -72,7 +74,7 @@ impl Lists {
     }
 
     pub(super) fn urls(&self) -> impl Iterator<Item = &str> {
-        self.waiting.iter().chain(&self.at_work).map(|page| &*page.fetch.url)
+        self.waiting.iter().chain(&self.at_work).map(|(page, _)| &*page.fetch.url)
     }
 
     /// Takes in that the URLs of the one that was read last are all offered.
@@ -82,10 +84,11 @@ impl Lists {
 }
 
 impl Engine {
-    /// Has a job read a reply that may be a sitemap or a feed.
-    pub(in crate::engine) fn list_later(&mut self, page: Page) {
+    /// Has a job read a reply that may be a sitemap or a feed. Then it is filed for its next visit
+    /// as what it is.
+    pub(in crate::engine) fn list_later(&mut self, page: Page, known: Option<KnownPage>) {
         self.pages.lists.bytes += page.reply.bytes();
-        self.pages.lists.waiting.push_back(page);
+        self.pages.lists.waiting.push_back((page, known));
     }
 
     /// Hands out the next job.
@@ -94,7 +97,7 @@ impl Engine {
         if !lists.can_begin() {
             return;
         }
-        let Some(mut page) = lists.waiting.pop_front() else { return };
+        let Some((mut page, known)) = lists.waiting.pop_front() else { return };
         let (reply, start) = page.reply.lend();
         let charset = page.sources.charset.as_deref();
         let job = ListJob {
@@ -104,13 +107,13 @@ impl Engine {
             charset: charset.map(|name| String::from_utf8_lossy(name).into_owned()),
             limits: (Limits::default(), self.settings.coding.clone()),
         };
-        lists.at_work = Some(page);
+        lists.at_work = Some((page, known));
         self.turn.act(Action::Work(Job::List(Box::new(job))));
     }
 
     /// Takes in what a job has read.
     pub(in crate::engine) fn list_read(&mut self, done: ListDone) {
-        let Some(mut page) = self.pages.lists.at_work.take() else { return };
+        let Some((mut page, known)) = self.pages.lists.at_work.take() else { return };
         let ListDone { reply, listing } = done;
         page.reply.take_back(reply);
         self.pages.lists.bytes -= page.reply.bytes();
@@ -126,6 +129,9 @@ impl Engine {
             self.counts.sitemaps += 1;
             self.counts.sitemap_urls += listing.entries.len() as u64;
             fetch.notes.push(if kind == ListKind::Feed { "feed" } else { "sitemap" });
+        }
+        if let Some(known) = known {
+            page.news_since = self.file_list(known, &page.fetch.item, &listing);
         }
         page.listing = Some(listing);
         self.pages.lists.is_offering = true;
@@ -194,6 +200,12 @@ impl Page {
     /// Returns what the page lists as a sitemap or a feed.
     pub(super) fn listed(&self) -> &[Entry] {
         self.listing.as_ref().map_or(&[], |listing| &listing.entries)
+    }
+
+    /// Returns when an entry says that its page has changed, if that is news; else 0.
+    pub(super) fn news(&self, entry: &Entry) -> u32 {
+        let is_news = |at: &u32| self.news_since.is_some_and(|since| *at > since);
+        entry.modified.filter(is_news).unwrap_or(0)
     }
 
     /// Returns whether the page is a list of sitemaps.

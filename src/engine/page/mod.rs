@@ -46,7 +46,16 @@ pub(super) struct Page {
     pub(super) reply: Reply,
     pub(super) sources: LinkSources,
     /// The URLs that it lists, if it is a sitemap or a feed that was read.
-    pub(super) listing: Option<Listing>,
+    listing: Option<Listing>,
+    /// The time after which a change that it lists is news, in seconds since 1970; `None` if it
+    /// gives no signals.
+    news_since: Option<u32>,
+}
+
+impl Page {
+    pub(super) fn new(fetch: Fetch, facts: LogFacts, reply: Reply, sources: LinkSources) -> Self {
+        Self { fetch, facts, reply, sources, listing: None, news_since: None }
+    }
 }
 
 /// The pages that wait, in order of arrival, the worker that processes the first, and pages whose

@@ -28,6 +28,12 @@
 //! Cost: half a microsecond for a visit: a page is taken, what is known of it read and written, and
 //! it is filed again (`bench/recrawl.rs known`); its part of a read and of a write.
 
+mod pass;
+#[cfg(test)]
+mod tests;
+
+pub use pass::{Look, Pass};
+
 use crate::ground::codec::{Put, Short, Take};
 use crate::ground::disk::{self, Disk};
 use crate::ground::frame::{self, Damage, Flaw, Mark, Role};
@@ -128,6 +134,12 @@ impl Calendar {
         slot.pages += 1;
         slot.records.put_u32(due);
         slot.records.put_bytes(page);
+        self.end_frame(number);
+    }
+
+    /// Makes a frame of the records of a slot if they are enough for one.
+    fn end_frame(&mut self, number: usize) {
+        let slot = &mut self.slots[number];
         if slot.records.len() >= FRAME_BYTES
             && let Some(log) = &mut self.log
         {
@@ -400,179 +412,5 @@ impl Calendar {
             self.distributes = (slot.pages > 0).then_some(number);
         }
         Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::ground::disk::memory::Memory;
-    use crate::ground::random::Random;
-    use std::collections::BTreeSet;
-
-    const CRAWL: u64 = 5;
-
-    /// The calendar, and a naive model of it.
-    struct Pair {
-        random: Random,
-        calendar: Calendar,
-        disk: Memory,
-        now: u32,
-        filed: u64,
-        /// The times of all pages by their bytes.
-        pages: BTreeMap<Vec<u8>, u32>,
-        early: u32,
-        /// Whether pages before the hand may come up in no order: there were too many of them, or
-        /// a crash.
-        is_loose: bool,
-    }
-
-    impl Pair {
-        fn new(seed: u64, now: u32) -> Self {
-            Self {
-                random: Random(seed),
-                calendar: Calendar::new(now, Some(CRAWL)),
-                disk: Memory::default(),
-                now,
-                filed: 0,
-                pages: BTreeMap::new(),
-                early: 0,
-                is_loose: false,
-            }
-        }
-
-        fn file(&mut self) {
-            let most = 1_u64 << self.random.below(27_u64);
-            let due = self.now.saturating_add(self.random.below(most) as u32);
-            self.filed += 1;
-            let mut page = self.filed.to_string().into_bytes();
-            page.resize(page.len() + self.random.below(30_usize), b'x');
-            self.calendar.file(due, &page);
-            self.is_loose |= self.calendar.overtaken.len() == OVERTAKEN_MAX;
-            self.pages.insert(page, due);
-        }
-
-        /// Takes pages that are due until `until`, and at most as many.
-        fn take(&mut self, until: u32, most: usize) {
-            let mut page = Vec::new();
-            for _ in 0..most {
-                loop {
-                    let units =
-                        self.calendar.advance(until, 100, &mut self.disk).expect("it works");
-                    if units == 0 {
-                        break;
-                    }
-                }
-                page.clear();
-                let Some(due) = self.calendar.take(until, &mut page) else {
-                    let left = self.pages.values().filter(|due| **due >> UNIT <= until >> UNIT);
-                    assert!(left.count() == 0 || self.is_loose, "until {until}");
-                    self.is_loose &= self.calendar.hand > until >> UNIT;
-                    return;
-                };
-                assert_eq!(self.pages.remove(&page), Some(due), "a page comes up once");
-                assert!(due >> UNIT <= until >> UNIT);
-                let first = self.pages.values().min().copied().unwrap_or(u32::MAX);
-                let is_right = due >> UNIT <= first >> UNIT;
-                assert!(is_right || self.is_loose, "{due} before {first}");
-            }
-        }
-
-        fn step(&mut self) {
-            match self.random.below(12) {
-                0..=5 => (0..self.random.below(20)).for_each(|_| self.file()),
-                6 => {
-                    let most = 1_u64 << self.random.below(20_u64);
-                    self.now += self.random.below(most) as u32;
-                }
-                7..=8 => {
-                    let most = self.random.below(40_usize);
-                    self.take(self.now, most);
-                }
-                9..=10 => {
-                    let until = self.calendar.next_due().unwrap_or(0).max(self.now);
-                    let most = self.random.below(20_usize);
-                    self.take(until, most);
-                }
-                _ => self.crash(),
-            }
-        }
-
-        /// Writes a checkpoint and goes on from it, now or after more has happened.
-        fn crash(&mut self) {
-            let mut visited: Vec<Vec<u8>> = Vec::new();
-            let mut page = Vec::new();
-            while visited.len() < 3 && self.calendar.take(self.now, &mut page).is_some() {
-                visited.push(std::mem::take(&mut page));
-            }
-            let mark = self.calendar.mark(visited.iter().map(Vec::as_slice), &mut self.disk);
-            let mark = mark.expect("it works");
-            let hand = self.calendar.hand << UNIT;
-            self.is_loose = true;
-            let (pages, now) = (self.pages.clone(), self.now);
-            (0..self.random.below(10)).for_each(|_| self.file());
-            let most = self.random.below(10_usize);
-            if visited.is_empty() {
-                self.take(self.now, most);
-            }
-            (self.pages, self.now) = (pages, now);
-            for page in visited {
-                self.pages.insert(page, hand);
-            }
-            self.calendar = Calendar::new(0, Some(CRAWL));
-            self.calendar.restore_files(&mark.files, &mut self.disk).expect("it works");
-            self.calendar.restore_mark(&mark.state).expect("it is right");
-            if let Some(log) = &mut self.calendar.log {
-                // A new run's files have other numbers.
-                let last = log.numbers().last().unwrap_or(0).max(self.early);
-                self.early = last + 100;
-                log.skip_to(self.early);
-            }
-            assert_eq!(self.calendar.pages(), self.pages.len() as u64);
-        }
-    }
-
-    /// Law: each page comes up once, in the order of units, whatever is filed, and across crashes.
-    #[test]
-    fn pages_come_up_when_they_are_due() {
-        let mut frames = BTreeSet::new();
-        for seed in 0..60 {
-            let mut pair = Pair::new(seed, 1_700_000_000 + seed as u32 * 7_777_777);
-            for _ in 0..150 {
-                pair.step();
-                frames.extend(pair.calendar.slots.iter().map(|slot| slot.frames.len().min(2)));
-            }
-            pair.take(u32::MAX, usize::MAX);
-            assert!(pair.pages.is_empty() && pair.calendar.pages() == 0);
-            assert_eq!(pair.calendar.next_due(), None);
-        }
-        assert_eq!(frames.len(), 3, "slots with none, one and more frames");
-    }
-
-    /// Law: no bytes of a mark panic.
-    #[test]
-    fn a_damaged_mark_is_refused_or_read() {
-        let mut pair = Pair::new(1, 1_000_000);
-        (0..200).for_each(|_| pair.file());
-        let mark = pair.calendar.mark(std::iter::empty(), &mut pair.disk).expect("it works");
-        let mut random = Random(3);
-        for _ in 0..3_000 {
-            let mut damaged = mark.clone();
-            let at = random.below(damaged.state.len());
-            damaged.state[at] = random.word() as u8;
-            let mut calendar = Calendar::new(0, Some(CRAWL));
-            calendar.restore_files(&damaged.files, &mut pair.disk).expect("the files are there");
-            if calendar.restore_mark(&damaged.state).is_ok() {
-                let mut page = Vec::new();
-                for _ in 0..300 {
-                    if calendar.advance(u32::MAX, 1 << 20, &mut pair.disk).is_err() {
-                        break;
-                    }
-                    if calendar.take(u32::MAX, &mut page).is_none() {
-                        break;
-                    }
-                }
-            }
-        }
     }
 }
