@@ -7,6 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 use sted::engine::Engine;
+use sted::engine::why::Subject;
 use sted::ground::stats::{Meter, still};
 use sted::ground::time::Instant;
 use sted::study::sim::disk::MemoryDisk;
@@ -157,6 +158,19 @@ fn signals_are_followed_as_far_as_they_are_true() {
     assert!(lying > 0.99 * none, "{none} {lying}");
 }
 
+/// Returns whether the question why finds a page among those that wait for their next visit.
+fn is_found(engine: &mut Engine, url: &str, world: &World) -> bool {
+    let mut why = engine.why(world.now(), url);
+    engine.add_known(&mut why);
+    assert_eq!(why.errors, [""; 0]);
+    let Subject::Url(about) = why.subject else { panic!("{url} is a URL") };
+    if let Some(known) = &about.known {
+        let times = [known.visited_us, known.due_us, why.at_us];
+        assert!(known.url == url && known.due_us > known.visited_us, "{url}: {times:?}");
+    }
+    about.known.is_some()
+}
+
 /// Law: a crawl that is killed and resumes forgets no page and visits none too soon. Visits whose
 /// replies were archived after the last checkpoint count.
 #[test]
@@ -176,7 +190,7 @@ fn a_killed_crawl_goes_on_with_its_known_pages() {
     let seen = Rc::clone(&kept);
     world.watch_servers(Box::new(move |at, what| {
         if let Observation::Request { place: Some(place), .. } = what
-            && matches!(place.resource, Resource::Page(_))
+            && matches!(place.resource, Resource::Page(_) | Resource::Sitemap)
         {
             seen.borrow_mut().entry(*place).or_default().push(at);
         }
@@ -192,6 +206,11 @@ fn a_killed_crawl_goes_on_with_its_known_pages() {
         let mut engine = open(&world);
         let known = engine.known_pages().expect("it comes back").pages;
         assert!(known + 5 >= before, "{known} of {before} pages are known after a kill");
+        let visited: Vec<Place> = kept.borrow().keys().copied().collect();
+        let found = visited.iter().filter(|place| is_found(&mut engine, &web.url(**place), &world));
+        let found = found.count() as u64;
+        let queued = engine.known_pages().expect("it comes back").queued;
+        assert_eq!(found + queued, known, "the question why finds each page in the calendar");
         let until = Instant::ZERO + hours * HOUR + 123 * Duration::from_secs(1);
         world.run_until(&mut engine, until, &mut |_| true).expect("it goes on");
         before = engine.known_pages().expect("it comes back").pages;

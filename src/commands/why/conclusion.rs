@@ -2,7 +2,7 @@
 
 use super::history::{History, Line};
 use super::words::{self, before, number, outcome_of, when};
-use crate::engine::why::{About, Place, RobotsVerdict, Subject, Waiting, Why};
+use crate::engine::why::{About, KnownPage, Place, RobotsVerdict, Subject, Waiting, Why};
 use serde::Serialize;
 
 /// What became of a URL, for programs.
@@ -57,10 +57,16 @@ pub(super) fn of(why: &Why, history: &History, is_running: bool) -> (Fate, Strin
         Place::Redirected { to } => {
             (Fate::Redirected, format!("It redirects to {to}, which was not fetched yet."))
         }
-        Place::Nowhere | Place::ReadBack | Place::Paused | Place::Unsure { .. } => match last {
-            Some(line) => settled(about, history, line, why.at_us),
-            None => without_line(about),
-        },
+        Place::Nowhere | Place::ReadBack | Place::Paused | Place::Unsure { .. } => {
+            let (fate, mut text) = match last {
+                Some(line) => settled(about, history, line, why.at_us),
+                None => without_line(about),
+            };
+            if let Some(known) = &about.known {
+                text += &next_visit(known, why.at_us);
+            }
+            (fate, text)
+        }
     }
 }
 
@@ -105,6 +111,15 @@ fn waits(
         None => text += " until the crawl is resumed",
     }
     format!("{text}; {}.", before(waiting))
+}
+
+/// Says when a known page is visited again.
+fn next_visit(known: &KnownPage, now_us: u64) -> String {
+    let due = when(known.due_us, now_us);
+    match known.due_us > now_us {
+        true => format!(" Its next visit comes up at {due}, and is made if it is worth it then."),
+        false => format!(" Its next visit is due since {due}."),
+    }
 }
 
 /// Describes the outcome of a settled URL.
@@ -218,6 +233,7 @@ mod tests {
             scope_rule: String::new(),
             robots,
             is_known: Some(true),
+            known: None,
             place,
             server: None,
             outcome: None,

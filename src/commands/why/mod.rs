@@ -46,7 +46,12 @@ pub fn run(job: &Path, text: &str, is_json: bool) -> Result<Exit, Failure> {
     let running = running(&directory, text)?;
     let is_running = running.is_some();
     let why = match running {
-        Some(why) => why,
+        Some(mut why) => {
+            if conf.recrawl.policy.is_some() {
+                stopped::add_known(&directory, &conf, &mut why);
+            }
+            why
+        }
         None => stopped::why(&directory, &conf, text)?,
     };
     let history = history::of(&directory, &why, &KeyRules::new(conf.url.settings()))?;

@@ -1,5 +1,6 @@
 //! Answers from the state of a crawl that doesn't run: the state is opened as if the crawl resumed
-//! now, over a disk that is only read.
+//! now, over a disk that is only read. When a page is visited again is read from it also for a crawl
+//! that runs: to find it, all known pages are read.
 
 use crate::commands::crawl::{damaged, refused};
 use crate::commands::{Exit, Failure, inputs, settings, study};
@@ -19,6 +20,25 @@ use std::path::Path;
 /// # Errors
 /// The job has no state, or its state can't be read.
 pub(super) fn why(directory: &Path, conf: &Conf, text: &str) -> Result<Why, Failure> {
+    let mut engine = open(directory, conf)?;
+    let mut why = engine.why(crate::os::now(), text);
+    engine.add_known(&mut why);
+    Ok(why)
+}
+
+/// Adds to the answer of a running crawl when it comes back to the page, from its last checkpoint.
+/// If that can't be read, the answer says so.
+pub(super) fn add_known(directory: &Path, conf: &Conf, why: &mut Why) {
+    // A checkpoint that was found may be replaced while it is read.
+    let opened = open(directory, conf).or_else(|_| open(directory, conf));
+    match opened {
+        Ok(mut engine) => engine.add_known(why),
+        Err(failure) => why.errors.push(format!("its next visit isn't known: {failure}")),
+    }
+}
+
+/// Opens the state of the job as if it resumed, to be read only.
+fn open(directory: &Path, conf: &Conf) -> Result<Engine, Failure> {
     let mut conf = conf.clone();
     study::recall_lab(&mut conf, directory);
     let disk =
@@ -43,7 +63,7 @@ pub(super) fn why(directory: &Path, conf: &Conf, text: &str) -> Result<Why, Fail
             .map_err(|error| refused(directory, error))
     });
     log::set_max_level(level);
-    Ok(engine?.why(now, text))
+    engine
 }
 
 /// Returns the seeds of the crawl. If their file can't be read, and they don't define the scope,

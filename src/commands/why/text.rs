@@ -2,8 +2,12 @@
 
 use super::history::{History, Line};
 use super::words::{before, number, outcome_of, when};
-use crate::engine::why::{About, Place, RobotsVerdict, RobotsView, ServerView, Subject, Why};
+use crate::commands::show::time;
+use crate::engine::why::{
+    About, KnownPage, Place, RobotsVerdict, RobotsView, ServerView, Subject, Why,
+};
 use crate::ground::quality::Quality;
+use std::time::Duration;
 
 /// The columns of a line.
 const COLUMNS: usize = 80;
@@ -88,6 +92,9 @@ fn steps(page: &mut Page, why: &Why, about: &About, history: &History) {
         }
         page.step("place", &text);
     }
+    if let Some(known) = &about.known {
+        page.step("again", &again(known, about, why.at_us));
+    }
     for obstacle in &about.obstacles {
         let until = obstacle.until_us.map(|until| format!(" until {}", when(until, why.at_us)));
         page.step("waits", &format!("{}{}", obstacle.text, until.unwrap_or_default()));
@@ -95,6 +102,27 @@ fn steps(page: &mut Page, why: &Why, about: &About, history: &History) {
     if let (Some(earliest), Place::Waiting(_)) = (about.earliest_us, &about.place) {
         page.step("due", &format!("{} at the earliest", when(earliest, why.at_us)));
     }
+}
+
+fn again(known: &KnownPage, about: &About, now_us: u64) -> String {
+    let mut text = format!("comes up at {}", when(known.due_us, now_us));
+    if known.url != about.url {
+        text = format!("{} {text}", known.url);
+    }
+    let visited = when(known.visited_us, now_us);
+    let (changed, unchanged) = (number(known.changed), number(known.unchanged));
+    text += &format!("; visited last at {visited}: so far {changed} visits found a change, ");
+    text += &format!("{unchanged} found none");
+    if known.gone > 0 {
+        text += &format!("; the last {} found no page", number(known.gone));
+    }
+    let interval = time(Duration::from_secs(known.change_interval_s));
+    let whose = if known.is_list { "one of the pages that it lists" } else { "it" };
+    text += &format!("; {whose} is expected to change every {interval}");
+    if known.signals > 0 {
+        text += &format!(", and its site says that it has ({} times)", number(known.signals));
+    }
+    text + &format!("; a visit now is worth {} % of the bar", number(known.worth_percent))
 }
 
 fn robots(view: &RobotsView, now_us: u64) -> String {

@@ -21,6 +21,7 @@
 //! Memory: an entry in a map for each server with known pages. Cost: that of the calendar, and a
 //! fixed number of units of work for each page that comes up.
 
+mod find;
 mod signals;
 mod state;
 mod visits;

@@ -128,7 +128,7 @@ impl Engine {
                 Pass::default()
             });
             let (mut found, mut key) = (Vec::new(), Vec::new());
-            let mut look = |page: &[u8]| {
+            let mut look = |_: u32, page: &[u8]| {
                 let url = Entry::url_of(page).and_then(UrlRef::from_canonical);
                 let print = url.map(|url| self.admission.key_of(url, &mut key));
                 let modified = print.and_then(|print| signals.delivered.get(&print.0));

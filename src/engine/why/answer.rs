@@ -48,6 +48,10 @@ pub struct About {
     pub place: Place,
     /// The URL's server, if the crawl knows it.
     pub server: Option<ServerView>,
+    /// What is known of the page for its next visit, if the crawl comes back to it and its state
+    /// on disk was read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub known: Option<KnownPage>,
     /// The outcome that the URL would get without a request if it came up now; `None` if it would
     /// be requested.
     pub outcome: Option<String>,
@@ -56,6 +60,33 @@ pub struct About {
     /// The earliest time at which the URL could be requested, in microseconds since 1970; `None`
     /// if it can't be said, or if the URL is not to be requested.
     pub earliest_us: Option<u64>,
+}
+
+/// A page that was fetched and is visited again, as of the last checkpoint.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KnownPage {
+    /// The URL that is visited: the one that was asked about, or another one with the same key.
+    pub url: String,
+    /// When it comes up, in microseconds since 1970. If a visit isn't worth the crawl's bar then,
+    /// it is filed again.
+    pub due_us: u64,
+    /// When it was visited last, in microseconds since 1970.
+    pub visited_us: u64,
+    /// How many visits after the first found another payload.
+    pub changed: u64,
+    /// How many found the same.
+    pub unchanged: u64,
+    /// How many visits in a row have found nothing.
+    pub gone: u64,
+    /// The signals of change since the last visit.
+    pub signals: u64,
+    /// Whether it is a sitemap or a feed.
+    pub is_list: bool,
+    /// The time between two changes that is expected, in seconds; of a list, between two changes
+    /// of its pages.
+    pub change_interval_s: u64,
+    /// What a visit would be worth now, as a percentage of the bar.
+    pub worth_percent: u64,
 }
 
 /// What robots.txt says about a URL.

@@ -27,7 +27,7 @@ use crate::robots::Rules;
 use crate::seen::lookup::{self, Lookup};
 use crate::url::{Fingerprint, Url, UrlRef};
 pub use answer::{
-    About, Obstacle, Place, RobotsVerdict, RobotsView, ServerView, Subject, Waiting, Why,
+    About, KnownPage, Obstacle, Place, RobotsVerdict, RobotsView, ServerView, Subject, Waiting, Why,
 };
 use smallvec::SmallVec;
 
@@ -128,6 +128,7 @@ impl Engine {
             in_scope: rejection.is_none(),
             scope_rule,
             is_known,
+            known: None,
             outcome: self.outcome_now(question, found, rejection, robots.verdict),
             robots,
             server: question.servers.first().map(|id| self.server_view(*id)),

@@ -36,8 +36,9 @@ impl Pass {
     }
 }
 
-/// Looks at a page, and returns whether it is taken out.
-pub type Look<'a> = dyn FnMut(&[u8]) -> bool + 'a;
+/// Looks at a page, which is due at that time, in seconds since 1970. Returns whether it is taken
+/// out.
+pub type Look<'a> = dyn FnMut(u32, &[u8]) -> bool + 'a;
 
 impl Calendar {
     /// Goes on with a pass, with about as much work as `units_max` allows, and takes out the pages
@@ -104,7 +105,7 @@ impl Calendar {
         let units = PAGE_UNITS + records.len() + pages as usize * PAGE_UNITS;
         let (mut take, mut kept, mut taken) = (Take::new(records), Vec::new(), 0);
         while let Ok((due, page)) = record(&mut take) {
-            if look(page) {
+            if look(due, page) {
                 taken += 1;
             } else {
                 kept.put_u32(due);

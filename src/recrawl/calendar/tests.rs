@@ -104,7 +104,9 @@ impl Pair {
             (Pass::default(), self.pages.keys().cloned().collect::<BTreeSet<_>>())
         });
         let (random, mut moved) = (&mut self.random, Vec::new());
-        let mut look = |page: &[u8]| {
+        let pages = &self.pages;
+        let mut look = |due: u32, page: &[u8]| {
+            assert_eq!(pages.get(page), Some(&due), "it was filed, and hasn't come up");
             left.remove(page);
             let is_moved = random.one_in(4);
             if is_moved {
@@ -118,8 +120,7 @@ impl Pair {
             let most = 1_u64 << self.random.below(27_u64);
             let due = self.now.saturating_add(self.random.below(most) as u32);
             self.calendar.file(due, &page);
-            let before = self.pages.insert(page, due);
-            assert!(before.is_some(), "it was filed, and hasn't come up");
+            self.pages.insert(page, due);
         }
         self.is_loose |= self.calendar.overtaken.len() == OVERTAKEN_MAX;
         if !pass.is_over() {
