@@ -11,7 +11,7 @@ build stations frontier-study: export STED_COMMIT = $(shell git describe --alway
 
 .DEFAULT_GOAL := help
 .PHONY: help deps build crawl compare profile figure-5b study cache-study frontier-study test sim crash cluster cluster-faults cluster-links cluster-upgrade clusters orders operate kill props fresh fuzz check check-crawler msrv deny conformance
-.PHONY: bench bench-peers again again-kills sitemaps stations count map golden doc install dist clean ci
+.PHONY: bench bench-peers again again-sim again-kills sitemaps stations count map golden doc install dist clean ci
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -41,6 +41,10 @@ test: deps ## run every test
 sim: ## check simulated crawls with N=1000 seeds, or with SEED=
 	@tests/deps build
 	STED_SIM_N="$(N)" STED_SIM_SEED="$(SEED)" $(CARGO) test --locked --test tests sweep::sweep -- --ignored --nocapture
+
+again-sim: ## check simulated crawls that come back, with N=1000 seeds, or with SEED=
+	@tests/deps build
+	STED_SIM_N="$(N)" STED_SIM_SEED="$(SEED)" $(CARGO) test --locked --test tests sweep::again::sweep -- --ignored --nocapture
 
 crash: ## check simulated crawls that crash and resume, with N=1000 seeds, or with SEED=
 	@tests/deps build
@@ -87,7 +91,7 @@ props: ## check the laws of every parser on mutated inputs, with N=100 seeds, or
 
 fresh: ## check simulations, crashes, clusters and properties with new random seeds, S=20 seconds each
 	@tests/deps build
-	STED_FRESH_S="$(S)" $(CARGO) test --locked --test tests -- --ignored --nocapture --test-threads 1 --exact sweep::fresh crash::fresh cluster::fresh props::fresh
+	STED_FRESH_S="$(S)" $(CARGO) test --locked --test tests -- --ignored --nocapture --test-threads 1 --exact sweep::fresh sweep::again::fresh crash::fresh cluster::fresh props::fresh
 
 fuzz: ## fuzz every parser with libFuzzer, S=30 seconds each, or T="url robots" only
 	@tests/fuzz/run $(or $(S),30) $(T)

@@ -5,6 +5,7 @@
 //! fresh` seeds that were never run before. After the faults stop, the crawl must complete. Seeds
 //! that failed once stay in [`REGRESSIONS`].
 
+mod again;
 pub mod qualities;
 mod sites;
 
@@ -278,9 +279,23 @@ pub fn each_filed(web: &Web, log: &[u8], mut each: impl FnMut(Place, bool)) {
             continue;
         }
         let Resource::Page(page) = place.resource else { continue };
-        let body = web.compact(&web.host(place.host), page, false, Duration::ZERO).reply.body;
-        each(place, digest == Algorithm::default().of(&body).to_string());
+        let is_own = versions(web, place, &entry).any(|at| {
+            let body = web.compact(&web.host(place.host), page, false, at).reply.body;
+            digest == Algorithm::default().of(&body).to_string()
+        });
+        each(place, is_own);
     }
+}
+
+/// Returns a time of each version of a page that there was during a fetch, since the web began.
+fn versions(web: &Web, place: Place, fetch: &log::Entry<'_>) -> impl Iterator<Item = Duration> {
+    let began = sim::now_at(sted::ground::time::Instant::ZERO).unix.as_micros();
+    let (from, took) =
+        fetch.begun.map_or((began, Duration::ZERO), |(at, took)| (at.as_micros(), took));
+    let from = Duration::from_micros(from.saturating_sub(began));
+    let end = from + took + Duration::from_millis(2);
+    std::iter::successors(Some(from), move |at| web.next_change(place, *at).filter(|at| *at <= end))
+        .take(10_000)
 }
 
 /// What a seed chooses.
@@ -466,8 +481,7 @@ fn has_store_thread(seed: u64) -> bool {
 /// Returns the crawl's settings, and the laws that follow from them.
 fn crawl(draw: &mut Random, seed: u64, web: &sted::study::web::Settings) -> (Settings, Laws) {
     let burst = draw.pick(&[None, Some(1), Some(1), Some(4)]);
-    let delay_ms = draw.pick(&[0, 300, 1_000]);
-    let delay_ms = if burst.is_none() { 0 } else { delay_ms };
+    let delay_ms = draw.pick(&[0, 300, 1_000]) * u64::from(burst.is_some());
     let factor = if delay_ms == 0 { 0 } else { draw.pick(&[0, 2, 10]) };
     let (open_max, depth_max) = (draw.pick(&[1, 4, 64]), draw.pick(&[1, 4, 8]));
     let (robots, warc, buffers_mib) = (draw.one_in(2), draw.one_in(2), draw.pick(&[2, 64]));
@@ -528,6 +542,7 @@ fn crawl(draw: &mut Random, seed: u64, web: &sted::study::web::Settings) -> (Set
         turn_units_max: engine.turn_bytes_max + STEP_UNITS,
         // Two records of 64 KiB of head, 1 MiB of body and 4 MiB of framing, at 6 units a byte.
         turn_intake_max: engine.turn_bytes_max + STEP_UNITS + 2 * 6 * ((64 << 10) + (5 << 20)),
+        again: None,
         server_pages_max: drawn.server_pages_max,
         domain_pages_max: drawn.domain_pages_max,
         sites: drawn.tables,

@@ -99,6 +99,10 @@ pub fn check(log: &str, rating: &Settings) -> Result<(), String> {
     };
     for line in &lines {
         let Some(found) = line.extra.quality else { continue };
+        // A visit to a known page names no page that led to it.
+        if line.annotations.is_some_and(|all| all.split(',').any(|word| word == "again")) {
+            continue;
+        }
         let follows = |page: &Quality| follows(found, *page, rating.fall_milli);
         // What a robots.txt names is as good as a seed.
         let is_right = match line.via.filter(|via| !via.ends_with("/robots.txt")) {

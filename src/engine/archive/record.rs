@@ -1,9 +1,9 @@
 //! What is recorded of a fetch: its record in the archive and its line in the crawl log.
 
 use super::Archive;
-use super::annotations::{ANNOTATIONS, annotation, truncation};
+use super::annotations::{AGAIN, ANNOTATIONS, annotation, truncation};
 use crate::engine::Engine;
-use crate::engine::backlog::{Item, robots_item};
+use crate::engine::backlog::{Item, Purpose, robots_item};
 use crate::engine::chain::REDIRECT;
 use crate::engine::ledger::Work;
 use crate::engine::outcome::Outcome;
@@ -321,9 +321,11 @@ impl Engine {
         Unsent { robots, address }: Unsent,
     ) {
         self.counts.outcome(outcome);
+        let is_again = item.purpose == Purpose::Again;
         let line = Line {
             status: outcome.verdict().code,
             reason: reason(outcome),
+            annotations: if is_again { &[AGAIN] } else { &[] },
             robots,
             address,
             ended: address.map(|_| self.turn.steady(self.turn.at())),

@@ -204,6 +204,7 @@ fn laws(conf: &Conf) -> Laws {
         turn_units_max: conf.fetch.work_bytes_per_turn + TURN_STEP_UNITS,
         // A record is written in one step that may exceed the budget; but none is kept here.
         turn_intake_max: conf.fetch.work_bytes_per_turn + TURN_STEP_UNITS,
+        again: None,
         server_pages_max: None,
         domain_pages_max: None,
         sites: Vec::new(),

@@ -17,6 +17,7 @@
 //! | `groups` | servers of one address or domain are not visited too many at once, nor too soon |
 //! | `pace` | requests to a server come no faster than one per delay, except two bursts of them |
 //! | `once` | what was answered and kept is requested again only as `batch` and `hops` allow |
+//! | `again` | a crawl that comes back requests a page again when its shortest interval is over |
 //! | `restart` | after a crash, servers visited before get the longest rest possible |
 //! | `tries` | nothing is requested more often than declared; a crash may forget earlier tries |
 //! | `robots` | nothing that robots.txt disallows is requested |
@@ -37,6 +38,7 @@
 //! Cost: one or two map look-ups per observation; an inspection of the order reads every waiting
 //! URL.
 
+mod again;
 mod asking;
 mod batch;
 mod begun;
@@ -54,6 +56,7 @@ use crate::engine::contract::ConnId;
 use crate::ground::map::{Map, Set};
 use crate::ground::time::Instant;
 use crate::study::web::{Budget, Manifest, Outcome, Place, Resource, Web};
+use again::Visits;
 use batch::{Batch, Compared};
 use begun::Begun;
 use complete::Reach;
@@ -106,7 +109,8 @@ pub struct Judge {
     doubtful: Set<Place>,
     /// Whether the crawler's disk is full.
     is_full: bool,
-    asked: Map<Place, u32>,
+    /// How often pages were asked for, and when, if the crawl comes back.
+    visits: Visits,
     pages: Pages,
     process: Process,
     /// The operator's commands.
@@ -211,7 +215,7 @@ impl Judge {
             hops: Hops::of(web),
             doubtful: Set::default(),
             is_full: false,
-            asked: Map::default(),
+            visits: Visits::default(),
             pages: Pages::default(),
             process: Process::default(),
             orders: Orders::of(web),
@@ -246,6 +250,9 @@ impl Judge {
                     line.wrote = line.sent.front().copied().unwrap_or(line.wrote);
                     line.wrote
                 });
+                if let Some(place) = place.filter(|_| self.laws.again.is_some()) {
+                    self.visits.sent(place, sent);
+                }
                 self.judge_orders(sent, *host, path, &named);
                 self.judge_rest(at, *conn, *host, &named);
                 if let Some(line) = self.conns.get_mut(conn) {
@@ -302,7 +309,8 @@ impl Judge {
         self.hosts.values_mut().for_each(|watched| watched.attempted = None);
         self.orders.restart(end == End::Stopped, archive.map(|(_, after)| after));
         if end != End::Stopped {
-            self.asked.clear();
+            self.visits.forget_times();
+            self.visits.asked.clear();
             self.pages.restart(archive.map(|(_, after)| after));
         }
         if let Some((before, after)) = archive {
@@ -331,7 +339,10 @@ impl Judge {
     /// and no page too many.
     pub fn check_archive(&mut self, at: Instant, captures: &Captures) {
         let orders = &self.orders;
-        let most = |place: &Place| self.hops.captures_max(*place) + orders.captures_more(*place);
+        let most = |place: &Place| match self.visits.has(*place) {
+            true => u32::MAX,
+            false => self.hops.captures_max(*place) + orders.captures_more(*place),
+        };
         // A reply that came while the disk was full and that isn't archived was lost: it must be
         // requested again.
         self.answered.extend(self.doubtful.drain().filter(|place| captures.contains_key(place)));
@@ -417,17 +428,16 @@ impl Judge {
         }
         let is_over = self.answered.contains(&place) && !self.orders.is_reopened(place);
         if is_over && !self.hops.is_due(place) {
-            self.report("once", at, format!("{named} had been answered"));
+            self.judge_again(at, place, named);
         }
-        let asked = self.asked.entry(place).or_default();
-        *asked += 1;
+        let asked = self.visits.ask(place, at, self.laws.again);
         // A robots.txt may redirect to itself, and each try follows the redirects.
         let most = match path {
             "/robots.txt" => self.laws.tries_max * (1 + ROBOTS_REDIRECTS),
             _ => self.laws.tries_max,
         };
         // The end of a process may interrupt one try.
-        if *asked > most + self.process.number + self.hops.more(place) {
+        if asked > most + self.process.number + self.hops.more(place) {
             let how = format!("{named} is asked for the {asked}th time");
             self.report("tries", at, how);
         }
@@ -504,6 +514,9 @@ impl Judge {
         self.note_reply(host, place, status);
         let (compares, is_deep) = self.answers(conn, place, (status, content), whole);
         self.is_answered(conn, place);
+        if whole && !compares {
+            self.note_visit(at, host, place, status);
+        }
         if let Some(Place { host, resource: Resource::Robots }) = place
             && whole
             && status == 200

@@ -58,7 +58,7 @@ impl Judge {
 
     /// Takes back a try of the page `place`: one of its requests doesn't count.
     pub(super) fn is_no_try(&mut self, place: Place) {
-        if let Some(asked) = self.asked.get_mut(&place) {
+        if let Some(asked) = self.visits.asked.get_mut(&place) {
             *asked = asked.saturating_sub(1);
         }
     }
@@ -200,6 +200,7 @@ pub(super) mod tests {
             domain_delay: Duration::ZERO,
             turn_units_max: 0,
             turn_intake_max: 0,
+            again: None,
             server_pages_max: None,
             domain_pages_max: None,
             sites: Vec::new(),

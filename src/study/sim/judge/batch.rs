@@ -30,7 +30,7 @@ pub(super) struct Compared {
     /// The number of batches that needed one comparison.
     surely: u32,
     /// The number of batches that may have been given up: those with equal neighbours after one of
-    /// two comparisons, those of a full disk before the first.
+    /// two comparisons, those of a full disk before the first, those with a reply 304.
     perhaps: u32,
 }
 
@@ -44,7 +44,7 @@ impl Compared {
     }
 
     fn add(&mut self, batch: &Batch) {
-        let is_given_up = batch.has_equal || batch.was_full;
+        let is_given_up = batch.has_equal || batch.was_full || batch.has_unmodified;
         *if is_given_up { &mut self.perhaps } else { &mut self.surely } += 1;
     }
 }
@@ -66,6 +66,8 @@ pub(super) struct Batch {
     has_equal: bool,
     /// Whether one of the replies asked the crawler to wait.
     is_refused: bool,
+    /// Whether one of the replies is 304, which a crawl that comes back may find too little.
+    has_unmodified: bool,
     /// Whether the crawler's disk was full at some time during the batch.
     was_full: bool,
 }
@@ -101,6 +103,7 @@ impl Batch {
             return (!is_half).then(|| std::mem::take(self));
         }
         self.is_refused |= matches!(status, 429 | 503);
+        self.has_unmodified |= status == 304;
         self.has_equal |= self.last.replace(content) == Some(content);
         self.answered.extend(place);
         None
@@ -163,7 +166,8 @@ impl Judge {
         let is_deep = is_first || line.batch.is_deep();
         if let Some(over) = over {
             self.hosts.entry(line.host).or_default().compared.add(&over);
-            let is_doubtful = self.is_full || over.was_full || over.has_equal;
+            let is_doubtful =
+                self.is_full || over.was_full || over.has_equal || over.has_unmodified;
             self.may_repeat(over.answered, is_doubtful);
         }
         (compares && !is_first, is_deep)
@@ -175,6 +179,7 @@ impl Judge {
     pub(super) fn may_repeat(&mut self, answered: Vec<Place>, so: bool) {
         for place in answered.into_iter().filter(|_| so) {
             self.is_no_try(place);
+            self.visits.forget_time(place);
             if !self.orders.retry_lost(place) && self.answered.remove(&place) {
                 self.doubtful.insert(place);
                 self.hops.doubted(place);

@@ -47,6 +47,8 @@ pub struct Laws {
     /// The most units of work on incoming bytes in a turn, records of the archive included. A unit
     /// is about the cost of scanning one byte of a page.
     pub turn_intake_max: usize,
+    /// The shortest time between two visits of a page; `None` if the crawl doesn't come back.
+    pub again: Option<Duration>,
     /// The most pages of a server whose site has no limit of its own.
     pub server_pages_max: Option<usize>,
     /// The most pages of a registrable domain, not counting sites with limits of their own.

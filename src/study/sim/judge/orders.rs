@@ -180,7 +180,7 @@ impl Judge {
             }
             // Servers that were given up and seeds that failed are tried again.
             Command::Revive => {
-                self.asked.clear();
+                self.visits.asked.clear();
                 for place in &orders.failed {
                     *orders.again.entry(*place).or_default() += 1;
                 }
