@@ -68,17 +68,22 @@ impl Known {
         now.saturating_sub(self.visited)
     }
 
-    /// Notes that the page's site says that it changed at `modified`. Returns whether that is a
-    /// signal: whether the site hadn't said so before, and it wasn't visited since.
-    pub fn signal(&mut self, modified: u32) -> bool {
+    /// Notes that the page's site says, `now`, that it changed at `modified`. Returns whether that
+    /// is a signal: whether the site hadn't named so late a time before, and the page wasn't
+    /// visited since. A time of tomorrow, or later, isn't believed.
+    pub fn signal(&mut self, modified: u32, now: u32) -> bool {
         // Midnight is a date without a time: it stands for the whole day.
         let is_date = modified.is_multiple_of(DAY_S);
         let latest = modified.saturating_add(if is_date { DAY_S - 1 } else { 0 });
-        if modified == self.signalled || latest <= self.visited {
+        let is_old = modified <= self.signalled || latest <= self.visited;
+        if is_old || modified > now.saturating_add(DAY_S) {
             return false;
         }
-        (self.signalled, self.signals) = (modified, self.signals.saturating_add(1));
-        true
+        // What is said of a page for the first time may be the change that its visit has found.
+        let is_news = self.signalled > 0 || modified > self.visited;
+        self.signalled = modified;
+        self.signals = self.signals.saturating_add(u8::from(is_news));
+        is_news
     }
 
     /// Notes a visit that found the page, with the digest of its payload or without a payload
@@ -241,13 +246,18 @@ pub(crate) mod tests {
     fn what_was_said_before_is_no_signal() {
         let mut page = Known { signals: 0, signalled: 0, ..known() };
         let visited = page.visited;
-        assert!(!page.signal(visited - 5), "the visit was later");
-        assert!(page.signal(visited + 5) && !page.signal(visited + 5), "once");
-        assert!(page.signal(visited + 4) && page.signals == 2, "another time");
+        let (now, today) = (visited + 20, visited - visited % DAY_S);
+        let mut fresh = page.clone();
+        assert!(!fresh.signal(today, now), "the day of its first visit");
+        assert!(!fresh.signal(today, now) && fresh.signals == 0);
+        assert!(!page.signal(visited - 5, now), "the visit was later");
+        assert!(page.signal(visited + 5, now) && !page.signal(visited + 5, now), "once");
+        assert!(!page.signal(visited + 4, now), "another list names an earlier time");
+        assert!(page.signal(visited + 6, now) && page.signals == 2, "a later one");
         page.found(visited + 10, None);
-        assert!(page.signals == 0 && !page.signal(visited + 4) && !page.signal(visited + 10));
-        let today = page.visited - page.visited % DAY_S;
-        assert!(page.signal(today) && !page.signal(today), "the change may be of this evening");
-        assert!(!page.signal(today - DAY_S) && page.signal(u32::MAX));
+        assert!(page.signals == 0 && !page.signal(visited + 7, now));
+        assert!(!page.signal(u32::MAX, now) && !page.signal(visited + 2 * DAY_S, now));
+        let tomorrow = today + DAY_S;
+        assert!(page.signal(tomorrow, tomorrow + 5) && !page.signal(tomorrow, tomorrow + 9));
     }
 }

@@ -15,7 +15,7 @@
 //! lies loses its weight.
 //!
 //! Law: a signal never makes a page younger.
-//! Cost: 16 bytes a site that signals.
+//! Cost: 16 bytes a site.
 
 use super::rate::Rate;
 use crate::ground::codec::{Put, Short, Take};
@@ -31,6 +31,8 @@ const MEMORY: f32 = 1_000.0;
 const PRECISION_MIN: f64 = 0.25;
 /// The least number of false signals that is believed in.
 const FALSE_MIN: f32 = 0.01;
+/// The least number of changes that counts as signalled, and as silent.
+const SIGNALLED_MIN: f32 = 1.0;
 /// A month, in which one signal of a page is believed to be false until more is known.
 const MONTH: f32 = 30.0 * 86_400.0;
 
@@ -142,9 +144,9 @@ impl Trust {
         self.false_signals += (f64::from(signals) - is_signalled) as f32;
         self.seconds += seconds as f32;
         if self.signalled + self.silent > MEMORY {
-            self.signalled /= 2.0;
-            self.silent /= 2.0;
-            // Who never lied may yet.
+            // However long a site was silent, or honest: it may be another tomorrow.
+            self.signalled = (self.signalled / 2.0).max(SIGNALLED_MIN);
+            self.silent = (self.silent / 2.0).max(SIGNALLED_MIN);
             self.false_signals = (self.false_signals / 2.0).max(FALSE_MIN);
             self.seconds /= 2.0;
         }
@@ -177,6 +179,19 @@ mod tests {
         let rate = 1.0 / (25.0 * DAY as f64);
         let days = |trust: &Trust| trust.adds(rate) / DAY as f64;
         assert!(days(&honest) > 60.0 && days(&liar) < 2.0, "{honest:?} {liar:?}");
+    }
+
+    /// Law: what was silent for ever is read back as it was written, and believed again when its
+    /// signals are true.
+    #[test]
+    fn a_silent_site_may_become_honest() {
+        let mut trust = Trust::default();
+        visits(&mut trust, 0, true, 200_000);
+        let mut bytes = Vec::new();
+        trust.put(&mut bytes);
+        assert_eq!(Trust::take(&mut Take::new(&bytes)), Ok(trust));
+        visits(&mut trust, 1, true, 1_000);
+        assert!(trust.is_believed() && trust.share() > 0.4, "{trust:?}");
     }
 
     /// Law: whatever is observed, a signal makes a page older, by a finite time.

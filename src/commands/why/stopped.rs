@@ -1,6 +1,6 @@
 //! Answers from the state of a crawl that doesn't run: the state is opened as if the crawl resumed
-//! now, over a disk that is only read. When a page is visited again is read from it also for a crawl
-//! that runs: to find it, all known pages are read.
+//! now, over a disk that is only read. When a page is visited again is read from it for a crawl
+//! that runs, too: to find a page there, all known pages are read.
 
 use crate::commands::crawl::{damaged, refused};
 use crate::commands::{Exit, Failure, inputs, settings, study};

@@ -60,6 +60,9 @@ const HAS_ROOM: (f64, f64) = (0.95, 0.8);
 /// alone, because it changes too often or is worth too little: what is believed of it may be wrong.
 /// If all pages were left alone, that would take an eighth of all visits.
 const LEFT_ALONE: f64 = 8.0;
+/// How many times as many changes as is believed of all pages of its server a list may show: what
+/// it says of pages that nobody visits can't be refuted.
+const LISTED: f64 = 4.0;
 /// The greatest multiple of the bar.
 const MULTIPLE_MAX: f64 = 1e9;
 /// How long a page waits at least when it is filed again without a visit, in seconds.
@@ -189,9 +192,15 @@ impl Again {
 
     /// Returns the rate that is believed of a server's page of which nothing is known.
     fn rate_of(&self, id: ServerId) -> Rate {
-        let Server { rates, pages, .. } = self.servers.get(&id).copied().unwrap_or_default();
+        let pages = self.servers.get(&id).map_or(0, |server| server.pages);
+        Rate::of_mean(self.rates_of(id) / (PRIOR_PAGES + f64::from(pages)))
+    }
+
+    /// Returns the sum of the rates that are believed of a server's pages, with those that count
+    /// before anything is known.
+    fn rates_of(&self, id: ServerId) -> f64 {
         let prior = 1.0 / self.settings.change_interval.as_secs_f64();
-        Rate::of_mean((prior * PRIOR_PAGES + rates) / (PRIOR_PAGES + f64::from(pages)))
+        prior * PRIOR_PAGES + self.servers.get(&id).map_or(0.0, |server| server.rates)
     }
 
     /// Takes in that what is believed of the rate of a server's page has changed; `before` is
@@ -254,7 +263,10 @@ impl Again {
             if known.is_list {
                 page.importance *= trust.precision();
                 page.is_list = trust.is_believed();
+                page.rate = page.rate.min(LISTED * self.rates_of(id));
             }
+        } else if known.is_list {
+            page.rate = self.rate_of(id).mean();
         }
         (page, added)
     }
@@ -278,7 +290,7 @@ impl Again {
     /// Files a page for its next visit.
     fn file(&mut self, id: ServerId, entry: &Entry) {
         let filed_at = self.bar.filed_at() / self.bar.worth() * self.bar_of(id);
-        let due = self.due(id, &entry.known, filed_at);
+        let due = self.due(id, &entry.known, filed_at).max(entry.not_before);
         self.file_at(due, entry);
     }
 

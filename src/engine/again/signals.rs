@@ -6,25 +6,25 @@
 //! pass, some pages at a time. A page that comes up meanwhile takes its own. A page that is
 //! signalled is filed again, as older than it is (`recrawl::signals`).
 //!
-//! Law: a signal counts once, if its time is after the last visit of its page.
-//! Memory: that of `waiting`. What is beyond its bound is dropped and counted; the next reading of
-//! the list gives it again.
-//! Cost: a pass reads the whole calendar, at some megabytes a second: an eighth of a microsecond of
-//! the loop for each page.
+//! Law: a time that a site gives for a page counts once, if it is after the last visit.
+//! Memory: that of `waiting`. What is beyond its bound is dropped and counted. The next reading of
+//! the list gives it again if it is of the two days before this one.
+//! Cost: a pass reads the whole calendar, at some megabytes a second, and writes the frames anew
+//! from which it takes pages. It takes an eighth of a microsecond of the loop for each page.
 
 use super::visits::{PAGE_UNITS, known_of};
+use super::waiting::PASS_S_MAX;
 use super::{Again, Entry};
 use crate::engine::Engine;
 use crate::engine::backlog::Item;
 use crate::engine::ledger::Work;
 use crate::frontier::ServerId;
-use crate::ground::map::Map;
 use crate::recrawl::calendar::Pass;
 use crate::recrawl::known::Known;
 use crate::recrawl::rate::Rate;
 use crate::recrawl::signals::Visit;
 use crate::recrawl::worth::Policy;
-use crate::sitemap::Listing;
+use crate::sitemap::{Flaw, Listing};
 use crate::url::UrlRef;
 use std::time::Duration;
 
@@ -38,7 +38,7 @@ const STEP: Duration = Duration::from_millis(10);
 /// The part of the shortest interval between two visits that is between two passes, and the bounds
 /// on it, in seconds.
 const PASS_PART: u64 = 32;
-const PASS_S: (u64, u64) = (1, 3_600);
+const PASS_S: (u64, u64) = (1, PASS_S_MAX as u64);
 
 impl Again {
     /// Takes in that a page of a server has been signalled.
@@ -83,14 +83,22 @@ impl Engine {
         let url = UrlRef::from_canonical(entry.url.as_bytes()).expect("it was fetched");
         let id = self.server_of(url);
         let before = known_of(item);
+        // When it was read last: a reply with the same payload isn't read.
+        let since = before.as_ref().map_or(0, |before| match before.captured {
+            0 => before.visited,
+            captured => captured,
+        });
         let again = self.backlog.again_mut().expect("a page of it was visited");
         let known = &mut entry.known;
         let was_list = known.is_list;
-        known.is_list = listing.kind.is_some();
+        // A list that is broken today remains one.
+        let is_other = listing.flaw == Some(Flaw::Foreign);
+        known.is_list = listing.kind.is_some() || was_list && !is_other;
         match (was_list, known.is_list) {
             (true, true) => {
-                let since = before.as_ref().map_or(0, |before| before.visited);
-                let is_news = |modified: Option<u32>| modified.is_some_and(|at| at > since);
+                let is_news = |modified: Option<u32>| {
+                    modified.is_some_and(|at| at.saturating_add(LATE_S / 2) > since)
+                };
                 let news = listing.entries.iter().filter(|entry| is_news(entry.modified)).count();
                 let time = Duration::from_secs(known.visited.saturating_sub(since).into());
                 known.rate = known.rate.count(news.max(1) as f64, time);
@@ -108,7 +116,7 @@ impl Engine {
         }
         again.file(id, &entry);
         let gives = was_list && again.settings.policy == Policy::Greedy;
-        before.filter(|_| gives).map(|before| before.visited.saturating_sub(LATE_S))
+        (gives && since > 0).then(|| since.saturating_sub(LATE_S))
     }
 
     /// Delivers signals to pages in the calendar, within the turn's budget.
@@ -135,7 +143,7 @@ impl Engine {
                 let Some((modified, mut entry)) = modified.zip(Entry::decode(page).ok()) else {
                     return false;
                 };
-                let is_signal = entry.known.signal(*modified);
+                let is_signal = entry.known.signal(*modified, now);
                 if is_signal {
                     found.push(entry);
                 }
@@ -143,9 +151,7 @@ impl Engine {
             };
             let disk = self.storage.disk();
             let done = again.calendar.go_on(&mut pass, STEP_UNITS, disk, &mut look);
-            if pass.is_over() {
-                signals.delivered = Map::default();
-            } else {
+            if !pass.is_over() {
                 signals.pass = Some(pass);
                 signals.next_step = Some(at + STEP);
             }

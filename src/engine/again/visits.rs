@@ -3,7 +3,7 @@
 use super::{ALL_QUEUED_MAX, Again, Entry, FULL, GONE_MAX, MULTIPLE_MAX, Noted};
 use crate::engine::Engine;
 use crate::engine::archive::LogFacts;
-use crate::engine::backlog::{Item, Purpose};
+use crate::engine::backlog::{Item, Purpose, ROBOTS_TXT, Text};
 use crate::engine::ledger::Work;
 use crate::engine::outcome::Outcome;
 use crate::engine::settings::Settings;
@@ -15,6 +15,7 @@ use crate::ground::time::{Instant, UnixTime};
 use crate::http::date;
 use crate::http::request::{Conditions, is_field};
 use crate::http::response::Head;
+use crate::links::Kind;
 use crate::recrawl::known::{ETAG_BYTES_MAX, Known};
 use crate::store::Unmodified;
 use crate::store::digest::Algorithm;
@@ -228,7 +229,7 @@ impl Engine {
         let signals = &self.backlog.again().expect("it is there").signals;
         if !signals.is_empty()
             && let Some(modified) = signals.of(self.admission.key_of(url, &mut Vec::new()))
-            && entry.known.signal(modified)
+            && entry.known.signal(modified, now)
         {
             self.backlog.again_mut().expect("it is there").note_signal(id);
         }
@@ -414,6 +415,15 @@ impl Entry {
         Self { quality, depth, requisite, letter, not_before: 0, url: url.into(), known }
     }
 
+    /// Returns the robots.txt of the page's host if it is a sitemap that was found by one: its
+    /// entries are judged by it.
+    fn robots_txt(&self) -> Option<String> {
+        let is_sitemap = self.known.is_list && self.letter == Kind::Listed.hop() as u8;
+        let url = UrlRef::from_canonical(self.url.as_bytes()).filter(|_| is_sitemap)?;
+        let origin = self.url.strip_suffix(url.target())?;
+        Some(format!("{origin}{ROBOTS_TXT}"))
+    }
+
     /// Returns the item that is queued for a visit to the page, whose URL has this target.
     fn item(&self, target: &str) -> Item {
         let mut known = Vec::new();
@@ -428,7 +438,7 @@ impl Entry {
             tries: 0,
             purpose: Purpose::Again,
             found_as: self.letter,
-            via: None,
+            via: self.robots_txt().map(Text::from),
             known: Some(known.into()),
         }
     }

@@ -13,11 +13,15 @@ use std::time::Duration;
 
 /// The most signals that are gathered.
 const WAITING_MAX: usize = 100_000;
+/// The longest time between two passes, in seconds.
+pub(super) const PASS_S_MAX: u32 = 3_600;
+
 /// Signals that haven't reached their pages, by the fingerprints of the URLs.
 #[derive(Debug, Default)]
 pub(super) struct Signals {
     pub(super) gathered: Map<u64, u32>,
-    /// Those that are delivered by the pass.
+    /// Those that the pass under way delivers, or those of the last one: a page that has come up
+    /// takes its own.
     pub(super) delivered: Map<u64, u32>,
     pub(super) pass: Option<Pass>,
     /// When the pass goes on.
@@ -48,12 +52,16 @@ impl Signals {
         self.gathered.is_empty() && self.delivered.is_empty()
     }
 
-    /// Returns when there is something to do.
+    /// Returns when there is something to do. If half of the places are taken, a pass begins at
+    /// once.
     pub(super) fn deadline(&self, at: Instant, now: u32) -> Option<Instant> {
         if self.pass.is_some() {
             return self.next_step;
         }
-        let wait = Duration::from_secs(self.next_pass.saturating_sub(now).into());
+        let is_crowded = self.gathered.len() >= WAITING_MAX / 2;
+        // The calendar's clock may go back.
+        let wait = self.next_pass.saturating_sub(now).min(PASS_S_MAX);
+        let wait = Duration::from_secs(if is_crowded { 0 } else { wait.into() });
         (!self.gathered.is_empty()).then(|| at + wait)
     }
 
@@ -65,7 +73,7 @@ impl Signals {
         }
     }
 
-    /// Reads what [`Self::encode`] has written: all signals are gathered.
+    /// Reads what [`Self::encode`] has written: all signals are gathered, up to their bound.
     ///
     /// # Errors
     /// The bytes are too few.
@@ -73,6 +81,9 @@ impl Signals {
         let mut signals = Self::default();
         for _ in 0..take.varint()? {
             let (page, modified) = (take.u64()?, take.u32()?);
+            if signals.gathered.len() >= WAITING_MAX && !signals.gathered.contains_key(&page) {
+                continue;
+            }
             let latest = signals.gathered.entry(page).or_default();
             *latest = modified.max(*latest);
         }
@@ -103,7 +114,6 @@ mod tests {
         let restored = Signals::decode(&mut Take::new(&bytes)).expect("it was encoded");
         for signals in [signals, restored] {
             assert_eq!(signals.of(Fingerprint(3)), Some(9));
-            assert_eq!(signals.of(Fingerprint(u64::MAX)), Some(6));
             assert_eq!(signals.of(Fingerprint(WAITING_MAX as u64 + 3)), None);
         }
         assert_eq!(Signals::decode(&mut Take::new(&bytes[..bytes.len() - 1])).err(), Some(Short));

@@ -137,15 +137,24 @@ impl Calendar {
         self.end_frame(number);
     }
 
-    /// Makes a frame of the records of a slot if they are enough for one.
+    /// Makes frames of the records of a slot, as far as they are enough for one.
     fn end_frame(&mut self, number: usize) {
         let slot = &mut self.slots[number];
-        if slot.records.len() >= FRAME_BYTES
-            && let Some(log) = &mut self.log
-        {
-            let records = std::mem::take(&mut slot.records);
-            slot.frames.push(log.append(RECORDS, |out| out.extend_from_slice(&records)));
+        let Some(log) = self.log.as_mut().filter(|_| slot.records.len() >= FRAME_BYTES) else {
+            return;
+        };
+        let records = std::mem::take(&mut slot.records);
+        let (mut take, mut begin) = (Take::new(&records), 0);
+        // The slot of the hand may have got many at once from a checkpoint.
+        while record(&mut take).is_ok() {
+            let end = records.len() - take.rest().len();
+            if end - begin >= FRAME_BYTES {
+                let frame = &records[begin..end];
+                slot.frames.push(log.append(RECORDS, |out| out.extend_from_slice(frame)));
+                begin = end;
+            }
         }
+        slot.records.extend_from_slice(&records[begin..]);
     }
 
     /// Returns the unit to which the hand goes next, in seconds since 1970; `None` if no page is
@@ -154,10 +163,14 @@ impl Calendar {
         if let Some(((due, _), _)) = self.overtaken.first_key_value() {
             return Some(*due);
         }
-        if self.taken < self.heads.len() || self.distributes.is_some() {
+        if self.taken < self.heads.len() || self.is_distributing() {
             return Some(self.hand << UNIT);
         }
         self.next_slot().map(|(_, unit)| unit << UNIT)
+    }
+
+    fn is_distributing(&self) -> bool {
+        self.distributes.is_some_and(|number| self.slots[number].pages > 0)
     }
 
     /// Returns the next slot in use, and the unit at which it begins.
@@ -187,6 +200,8 @@ impl Calendar {
         let mut units = 0;
         while units < units_max && self.taken == self.heads.len() && self.overtaken.is_empty() {
             (self.taken, self.heads) = (0, Vec::new());
+            // A pass may have taken out what was left of it.
+            self.distributes = self.distributes.filter(|number| self.slots[*number].pages > 0);
             if let Some(number) = self.distributes {
                 units += self.distribute(number, disk)?;
                 continue;

@@ -78,7 +78,7 @@ impl Pair {
     }
 
     fn step(&mut self) {
-        match self.random.below(16) {
+        match self.random.below(17) {
             0..=5 => (0..self.random.below(20)).for_each(|_| self.file()),
             6 => {
                 let most = 1_u64 << self.random.below(20_u64);
@@ -94,6 +94,12 @@ impl Pair {
                 self.take(until, most);
             }
             11 => self.crash(),
+            12 => {
+                // Half a slot may be distributed when a pass comes.
+                let until = self.now + (1 << 20);
+                self.calendar.advance(until, 1, &mut self.disk).expect("it works");
+                self.is_loose = true;
+            }
             _ => self.go_on(),
         }
     }
@@ -104,11 +110,11 @@ impl Pair {
             (Pass::default(), self.pages.keys().cloned().collect::<BTreeSet<_>>())
         });
         let (random, mut moved) = (&mut self.random, Vec::new());
-        let pages = &self.pages;
+        let (pages, takes_all) = (&self.pages, random.one_in(8));
         let mut look = |due: u32, page: &[u8]| {
             assert_eq!(pages.get(page), Some(&due), "it was filed, and hasn't come up");
             left.remove(page);
-            let is_moved = random.one_in(4);
+            let is_moved = takes_all || random.one_in(4);
             if is_moved {
                 moved.push(page.to_vec());
             }
@@ -175,7 +181,7 @@ fn pages_come_up_when_they_are_due() {
     let (mut frames, mut passes) = (BTreeSet::new(), 0);
     for seed in 0..60 {
         let mut pair = Pair::new(seed, 1_700_000_000 + seed as u32 * 7_777_777);
-        for _ in 0..150 {
+        for _ in 0..300 {
             pair.step();
             frames.extend(pair.calendar.slots.iter().map(|slot| slot.frames.len().min(2)));
         }
