@@ -56,12 +56,12 @@ fn series(folder: &Path) -> Vec<Line> {
         lines.next(),
         Some(
             "variant,value,repeat,policy,seconds,pages,quality,requests,bytes,connections,\
-             core_busy_seconds"
+             core_busy_seconds,fresh,age_seconds"
         )
     );
     let line = |line: &str| {
         let cells: Vec<&str> = line.split(',').collect();
-        assert_eq!(cells.len(), 11, "{line}");
+        assert_eq!(cells.len(), 13, "{line}");
         Line {
             run: cells[..4].join(","),
             seconds: cells[4].parse().expect("seconds"),

@@ -28,6 +28,8 @@ pub(super) enum Shown {
     Always,
     /// The first table, if it compares policies: the figure of one policy alone says little.
     BetweenPolicies,
+    /// The first table, if pages change.
+    IfChanging,
     /// The table of what is spent beside time, if it compares policies.
     Spent,
     Never,
@@ -60,6 +62,10 @@ impl Figure {
         Self { shown: Shown::BetweenPolicies, ..self }
     }
 
+    const fn changing(self) -> Self {
+        Self { shown: Shown::IfChanging, ..self }
+    }
+
     const fn spent(self) -> Self {
         Self { shown: Shown::Spent, ..self }
     }
@@ -69,6 +75,7 @@ impl Figure {
         let compares = plan.policies.len() > 1;
         match self.shown {
             Shown::BetweenPolicies => compares && shown == Shown::Always,
+            Shown::IfChanging => plan.has_changes() && shown == Shown::Always,
             Shown::Spent => compares && shown == Shown::Spent,
             own => own == shown,
         }
@@ -76,7 +83,7 @@ impl Figure {
 }
 
 /// All figures, in the order of the columns.
-pub(super) const FIGURES: [Figure; 35] = [
+pub(super) const FIGURES: [Figure; 37] = [
     figure("area", "%", "area_percent", 1, |of| area(of, Along::Time)).high().between(),
     figure("x ref", "", "area_ratio", 2, |of| of.area_ratio).between(),
     figure("of bound", "%", "bound_share_percent", 1, |of| 100.0 * of.bound_share).between(),
@@ -89,14 +96,16 @@ pub(super) const FIGURES: [Figure; 35] = [
     figure("to 80%", "s", "to_80_seconds", 1, |of| spent(of, Along::Time, 2)).low().between(),
     figure("to 90%", "s", "to_90_seconds", 1, |of| spent(of, Along::Time, 3)).low().between(),
     figure("counted", "s", "counted_seconds", 1, |of| of.counted_seconds).between(),
-    figure("half-time pages", "%", "half_pages_percent", 1, |of| 100.0 * of.half_pages)
+    figure("half-time pages", "%", "half_pages_percent", 1, |of| 100.0 * of.half.pages)
         .high()
         .between(),
-    figure("x ref", "", "half_pages_ratio", 2, |of| of.half_pages_ratio).between(),
+    figure("x ref", "", "half_pages_ratio", 2, |of| of.half.ratio).between(),
     figure("pages/s", "", "pages_per_second", 1, |of| of.pages_per_second).high(),
     figure("Mb/s", "", "megabits_per_second", 2, |of| of.bits_per_second / 1e6),
     figure("core busy", "%", "core_busy_percent", 1, |of| 100.0 * of.busy_share),
     figure("pages", "", "pages", 0, |of| of.pages),
+    figure("up to date", "%", "fresh_percent", 1, |of| 100.0 * of.copies.fresh).high().changing(),
+    figure("out of date for", "s", "age_seconds", 0, |of| of.copies.age).low().changing(),
     figure("quality", "", "quality", 1, |of| of.quality).kept(),
     figure("whole time", "s", "seconds", 0, |of| of.seconds),
     figure("area by request", "%", "area_requests_percent", 1, |of| area(of, Along::Requests))

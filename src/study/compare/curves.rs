@@ -4,9 +4,9 @@
 //! Source: Cao, Jiang, Singh: Scheduling Web Crawl for Better Performance and Quality, Princeton
 //! TR-682-03, figures 4 to 7.
 
-use super::measure::{Figures, Measure, Spread, pages, quality};
+use super::measure::{Figures, Measure, Spread, age, fresh, pages, quality};
 use super::results::{Results, Row};
-use super::series::{Along, Series};
+use super::series::{Along, Sample, Series};
 use super::show;
 use crate::study::report::chart::{self, Chart, Mark};
 use crate::study::report::number::{Format, duration};
@@ -37,7 +37,56 @@ pub(super) fn all(results: &Results<'_>) -> Vec<Drawn> {
         return over_values(results);
     }
     let rows = results.rows.chunks(results.plan.policies.len());
-    rows.flat_map(|rows| over_time(results, rows)).collect()
+    let over_time = rows.flat_map(|rows| over_time(results, rows));
+    freshness(results).into_iter().chain(over_time).collect()
+}
+
+/// Draws how far copies are up to date over the whole time of all crawls, if pages change: a line
+/// for each variant and policy.
+fn freshness(results: &Results<'_>) -> Vec<Drawn> {
+    let plan = results.plan;
+    if !plan.has_changes() {
+        return Vec::new();
+    }
+    let times = results.runs.iter().map(|run| run.series.last().seconds);
+    let end = times.fold(0.0, f64::max);
+    let named = |row: &Row| {
+        let spec = results.spec(row);
+        let variant = plan.variants[spec.variant].as_str();
+        match (variant, plan.policies.len()) {
+            ("", _) => spec.policy.name().to_owned(),
+            (_, 1) => variant.to_owned(),
+            _ => format!("{variant}, {}", spec.policy.name()),
+        }
+    };
+    let chart = |title: &str, y: Axis, of: fn(&Sample) -> f64| {
+        let time = Axis { range: Some((0.0, end)), ..Axis::linear("seconds", Format::Short) };
+        let mut chart = Chart::new(title, time, y);
+        if plan.repeats > 1 {
+            chart.subtitle = format!("median of {} repeats", plan.repeats);
+        }
+        chart.series = results
+            .rows
+            .iter()
+            .map(|row| {
+                let at = |step: u32| {
+                    let x = end * f64::from(step) / f64::from(POINTS);
+                    let values =
+                        row.runs.iter().map(|run| results.runs[*run].series.at(Along::Time, x, of));
+                    (x, Spread::of(values).median)
+                };
+                chart::Series::line(&named(row), (0..=POINTS).map(at).collect())
+            })
+            .collect();
+        chart
+    };
+    let share = Axis { range: Some((0.0, 1.0)), ..Axis::linear("share of copies", Format::Share) };
+    let seconds = Axis::linear("seconds out of date, mean of copies", Format::Short);
+    let drawn = |file: &str, chart| Drawn { file: file.to_owned(), about: String::new(), chart };
+    vec![
+        drawn("fresh-over-time", chart("Copies up to date", share, fresh)),
+        drawn("age-over-time", chart("Age of copies", seconds, age)),
+    ]
 }
 
 /// Draws the figures of one web over time, the most important one first. `rows` has its
@@ -180,7 +229,8 @@ fn bound(results: &Results<'_>, row: &Row, most: f64) -> Option<chart::Series> {
 /// that axis's values, and the value drawn.
 type Swept = (&'static str, &'static str, &'static str, Format, fn(&Figures) -> f64);
 
-const SWEPT: [Swept; 5] = [
+const SWEPT: [Swept; 6] = [
+    ("fresh", "Copies up to date", "share of copies", Format::Share, |of| of.copies.fresh),
     ("pages-per-second", "Pages per second", "pages per second", Format::Short, |of| {
         of.pages_per_second
     }),
@@ -199,7 +249,8 @@ fn over_values(results: &Results<'_>) -> Vec<Drawn> {
     let plan = results.plan;
     let shown = SWEPT.iter().filter(|(file, ..)| {
         // Quality over time is meaningful only between policies.
-        plan.policies.len() > 1 || !["area", "to-80-percent"].contains(file)
+        (plan.policies.len() > 1 || !["area", "to-80-percent"].contains(file))
+            && (plan.has_changes() || *file != "fresh")
     });
     let drawn = shown.map(|(file, title, label, format, of)| {
         let mut chart = Chart::new(title, value_axis(results), Axis::linear(label, *format));

@@ -49,7 +49,7 @@ fn series(results: &Results<'_>, out: &mut dyn Write) -> io::Result<()> {
     writeln!(
         out,
         "variant,value,repeat,policy,seconds,pages,quality,requests,bytes,connections,\
-         core_busy_seconds"
+         core_busy_seconds,fresh,age_seconds"
     )?;
     for Run { spec, series, .. } in results.runs {
         let names = Table {
@@ -69,13 +69,15 @@ fn series(results: &Results<'_>, out: &mut dyn Write) -> io::Result<()> {
                 (sample.quality_millionths / 1_000_000, sample.quality_millionths % 1_000_000);
             writeln!(
                 out,
-                "{names},{},{},{whole}.{part:06},{},{},{},{}",
+                "{names},{},{},{whole}.{part:06},{},{},{},{},{:.6},{:.3}",
                 sample.seconds,
                 sample.pages,
                 sample.requests,
                 sample.bytes,
                 sample.connections,
-                sample.busy_seconds
+                sample.busy_seconds,
+                sample.fresh,
+                sample.age
             )?;
         }
     }

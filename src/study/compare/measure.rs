@@ -57,10 +57,8 @@ pub(super) struct Figures {
     pub(super) bound_share: f64,
     /// The area over time as a ratio to that of the reference.
     pub(super) area_ratio: f64,
-    /// The number of pages fetched in the first half of the counted time, as a share of all pages.
-    pub(super) half_pages: f64,
-    /// `half_pages` as a ratio to that of the reference.
-    pub(super) half_pages_ratio: f64,
+    /// What was fetched in the first half of the counted time.
+    pub(super) half: Half,
     /// Pages per second until the crawl has fetched half of all pages, or until its end if it never
     /// does; in this time all servers still have URLs.
     pub(super) pages_per_second: f64,
@@ -68,6 +66,26 @@ pub(super) struct Figures {
     pub(super) bits_per_second: f64,
     /// The share of the time of `pages_per_second` in which the core worked.
     pub(super) busy_share: f64,
+    /// How far copies were up to date.
+    pub(super) copies: Upkeep,
+}
+
+/// What a crawl has fetched in the first half of the counted time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Half {
+    /// The number of pages, as a share of all pages.
+    pub(super) pages: f64,
+    /// The same as a ratio to that of the reference.
+    pub(super) ratio: f64,
+}
+
+/// How far the copies of a crawl were up to date: means over its second half.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Upkeep {
+    /// The share of the copies that were, weighted with qualities.
+    pub(super) fresh: f64,
+    /// The mean time for which copies had been out of date, in seconds.
+    pub(super) age: f64,
 }
 
 impl Figures {
@@ -91,6 +109,21 @@ fn bytes(sample: &Sample) -> f64 {
 
 fn busy(sample: &Sample) -> f64 {
     sample.busy_seconds
+}
+
+pub(super) fn fresh(sample: &Sample) -> f64 {
+    sample.fresh
+}
+
+pub(super) fn age(sample: &Sample) -> f64 {
+    sample.age
+}
+
+/// Returns the mean of `of` over the second half of a crawl; NaN of a crawl that took no time.
+fn second_half(series: &Series, of: fn(&Sample) -> f64) -> f64 {
+    let end = series.last().seconds;
+    let until = |seconds: f64| series.area(Along::Time, seconds, of);
+    ratio(until(end) - until(end / 2.0), end / 2.0)
 }
 
 impl Measure {
@@ -133,12 +166,12 @@ impl Measure {
             along: Along::ALL.map(|along| self.course(series, along)),
             bound_share: f64::NAN,
             area_ratio: 1.0,
-            half_pages: half_pages.unwrap_or(f64::NAN),
-            half_pages_ratio: 1.0,
+            half: Half { pages: half_pages.unwrap_or(f64::NAN), ratio: 1.0 },
             pages_per_second: rate(pages),
             bits_per_second: 8.0 * rate(bytes),
             // Work is charged when it begins, so it may run ahead of the time.
             busy_share: rate(busy).clamp(0.0, 1.0),
+            copies: Upkeep { fresh: second_half(series, fresh), age: second_half(series, age) },
         }
     }
 
@@ -187,7 +220,7 @@ pub(super) fn figures(runs: &[Run], plan: &Plan) -> (Vec<Figures>, Vec<Measure>)
         Figures {
             bound_share: ratio(own.over_time().area, bound),
             area_ratio: ratio(own.over_time().area, base.over_time().area),
-            half_pages_ratio: ratio(own.half_pages, base.half_pages),
+            half: Half { ratio: ratio(own.half.pages, base.half.pages), ..own.half },
             ..own
         }
     });
@@ -247,6 +280,7 @@ mod tests {
                 bytes: 1_000 * pages,
                 requests: 2 * pages,
                 busy_seconds: seconds / 4.0,
+                fresh: if seconds > 50.0 { 0.5 } else { 1.0 },
                 ..Sample::default()
             });
         }
@@ -273,10 +307,15 @@ mod tests {
             assert_eq!(course.area, 0.95 / 2.0, "a triangle up to 95% of all quality");
             assert_eq!(course.spent, [0.5, 0.6, 0.8, 0.9].map(|share| Some(unit * share)));
         }
-        assert_eq!(bfs.half_pages, 0.475);
-        assert_eq!((bfs.area_ratio, bfs.half_pages_ratio), (1.0, 1.0));
+        assert_eq!(bfs.half.pages, 0.475);
+        assert_eq!((bfs.area_ratio, bfs.half.ratio), (1.0, 1.0));
         assert_eq!((bfs.pages_per_second, bfs.bits_per_second), (1.0, 8_000.0));
         assert_eq!(bfs.busy_share, 0.25);
+        assert_eq!(
+            (bfs.copies.fresh, bfs.copies.age),
+            (0.625, 0.0),
+            "it falls from 1 to one half in 100 s"
+        );
         let close = |one: f64, other: f64| assert!((one - other).abs() < 1e-12, "{one} {other}");
         close(other.over_time().area, (20.0 + 55.0) / 95.0);
         close(other.area_ratio, (75.0 / 95.0) / 0.475);
@@ -285,8 +324,8 @@ mod tests {
         let by_request = other.along[Along::Requests as usize];
         assert_eq!(by_request.spent[0], Some(60.0), "60 pages have all quality");
         close(by_request.area, (60.0 + 70.0) / 190.0);
-        close(other.half_pages, 0.675);
-        close(other.half_pages_ratio, 0.675 / 0.475);
+        close(other.half.pages, 0.675);
+        close(other.half.ratio, 0.675 / 0.475);
         close(other.pages_per_second, 1.5);
         assert_eq!(other.seconds, 80.0);
     }
@@ -307,7 +346,7 @@ mod tests {
         let at_once = run(Policy::Bfs, &[(0.0, 10, 10)]);
         let computed = figures(&[at_once], &plan()).0.remove(0);
         let area = computed.over_time().area;
-        let rates = [area, computed.half_pages, computed.pages_per_second, computed.busy_share];
+        let rates = [area, computed.half.pages, computed.pages_per_second, computed.busy_share];
         assert!(rates.iter().all(|rate| rate.is_nan()), "of no time: {rates:?}");
     }
 

@@ -10,6 +10,7 @@
 
 mod bound;
 mod columns;
+mod copies;
 mod curves;
 mod files;
 mod hints;

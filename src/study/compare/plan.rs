@@ -113,6 +113,13 @@ impl Plan {
         for variant in 0..plan.variants.len() {
             for value in 0..plan.values() {
                 let changed = plan.changed(conf, compare, file, variant, value)?;
+                if changed.recrawl.policy.is_some() && changed.limits.time_max.is_none() {
+                    let text = format!(
+                        "{file}: recrawl.policy: such a crawl never ends; write limits.time_max, \
+                         the time to compare"
+                    );
+                    return Err(Failure::new(Exit::Usage, text));
+                }
                 plan.add(&changed, compare, variant, value);
             }
         }
@@ -139,6 +146,16 @@ impl Plan {
             let other = &self.variants[run.variant];
             Err(format!("variant {other:?} crawls another web than {name:?}; take one of its own"))
         })
+    }
+
+    /// Returns whether the pages of a simulated web change.
+    pub(super) fn has_changes(&self) -> bool {
+        let changes = |run: &Spec| {
+            let compare = run.conf.compare.as_ref();
+            let is_simulated = compare.is_some_and(|compare| compare.over == Over::Simulation);
+            is_simulated && run.conf.web.change_interval.is_some()
+        };
+        self.runs.iter().any(changes)
     }
 
     /// Returns the number of values of the sweep; 1 if there is no sweep.

@@ -22,6 +22,10 @@ pub(super) struct Sample {
     pub(super) connections: usize,
     /// Seconds that the core has worked so far.
     pub(super) busy_seconds: f64,
+    /// The share of the copies that are up to date, weighted with qualities.
+    pub(super) fresh: f64,
+    /// The mean time for which copies have been out of date, in seconds.
+    pub(super) age: f64,
 }
 
 /// What a crawl spends: the x axes of its curves.
@@ -103,9 +107,9 @@ pub(super) struct Series {
 const SAMPLES_MAX: usize = 16_384;
 
 impl Series {
-    /// Creates the series of a crawl that begins, with a sample of zeros.
+    /// Creates the series of a crawl that begins, with a sample of zeros; no copy is out of date.
     pub(super) fn new() -> Self {
-        Self { samples: vec![Sample::default()], stride: 1, skipped: 0 }
+        Self { samples: vec![Sample { fresh: 1.0, ..Sample::default() }], stride: 1, skipped: 0 }
     }
 
     /// Adds the next sample; times must not decrease.

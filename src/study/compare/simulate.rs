@@ -1,6 +1,7 @@
 //! Runs one crawl in the simulated world and checks it with the judge.
 
 use super::bound::Bound;
+use super::copies::Copies;
 use super::measure::pages;
 use super::nowhere::Nowhere;
 use super::plan::Spec;
@@ -41,12 +42,13 @@ pub(super) fn run(spec: &Spec, scene: &Scene, progress: &dyn Fn(u64)) -> Result<
     let mut world = World::of_web(Arc::clone(&scene.web), study::settings::sim(&spec.conf.sim));
     let judge = Rc::new(RefCell::new(Judge::new(&scene.web, laws(&spec.conf))));
     let truth = Truth::of(scene).filter(|_| estimates(&spec.conf));
-    watch(&mut world, &judge, truth.clone(), scene);
+    let copies = copies(scene);
+    watch(&mut world, &judge, (truth.clone(), Rc::clone(&copies)), scene);
     let mut series = Series::new();
     let (mut reported, mut last, mut looks) = (0, Sample::default(), 0_u64);
     let period = period(&spec.conf);
     let ended = world.run_watched(&mut engine, period, &mut |view| {
-        last = sample(view, truth.as_ref());
+        last = sample(view, truth.as_ref(), &mut copies.borrow_mut());
         series.push(last);
         progress(last.pages - reported);
         reported = last.pages;
@@ -155,8 +157,15 @@ fn estimates(conf: &Conf) -> bool {
     conf.quality.source != Source::Uniform
 }
 
-fn sample(view: &View<'_>, truth: Option<&Truth>) -> Sample {
+/// Returns the copies of a crawl that begins.
+fn copies(scene: &Scene) -> Rc<RefCell<Copies>> {
+    let weights = scene.worths.iter().map(|worth| worth.millionths() as f64 / 1e6).collect();
+    Rc::new(RefCell::new(Copies::new(&scene.web, weights)))
+}
+
+fn sample(view: &View<'_>, truth: Option<&Truth>, copies: &mut Copies) -> Sample {
     let counts = view.engine.counts();
+    let (fresh, age) = copies.freshness(view.at);
     Sample {
         seconds: view.at.since(Instant::ZERO).as_secs_f64(),
         pages: counts.pages,
@@ -165,6 +174,8 @@ fn sample(view: &View<'_>, truth: Option<&Truth>) -> Sample {
         bytes: view.figures.received_bytes,
         connections: view.figures.connections,
         busy_seconds: view.figures.core_busy.as_secs_f64(),
+        fresh,
+        age,
     }
 }
 
@@ -204,7 +215,7 @@ fn laws(conf: &Conf) -> Laws {
         turn_units_max: conf.fetch.work_bytes_per_turn + TURN_STEP_UNITS,
         // A record is written in one step that may exceed the budget; but none is kept here.
         turn_intake_max: conf.fetch.work_bytes_per_turn + TURN_STEP_UNITS,
-        again: None,
+        again: conf.recrawl.policy.map(|_| conf.recrawl.interval_min),
         server_pages_max: None,
         domain_pages_max: None,
         sites: Vec::new(),
@@ -227,12 +238,18 @@ fn conclude(
     })
 }
 
-/// Passes what the servers observe to the judge and, if there is one, to `truth`, the sum of true
-/// qualities.
-fn watch(world: &mut World, judge: &Rc<RefCell<Judge>>, truth: Option<Truth>, scene: &Scene) {
+/// Passes what the servers observe to the judge, to the copies, and, if there is one, to `truth`,
+/// the sum of true qualities.
+fn watch(
+    world: &mut World,
+    judge: &Rc<RefCell<Judge>>,
+    (truth, copies): (Option<Truth>, Rc<RefCell<Copies>>),
+    scene: &Scene,
+) {
     let (judge, web) = (Rc::clone(judge), Arc::clone(&scene.web));
     world.watch_servers(Box::new(move |at, seen| {
         judge.borrow_mut().observe(at, seen);
+        copies.borrow_mut().observe(&web, at, seen);
         if let Some(truth) = &truth
             && let Some(index) = page_of(&web, seen)
         {

@@ -82,6 +82,10 @@ impl Judge {
                     self.visits.asked.remove(&place);
                 }
             }
+            // The rules of a server are requested again when they have expired.
+            Some(place) if place.resource == Resource::Robots => {
+                self.visits.asked.remove(&place);
+            }
             _ => {}
         }
     }
