@@ -7,7 +7,7 @@ use super::{show, wacz};
 use crate::engine::Engine;
 use crate::engine::contract::StopReason;
 use crate::engine::counts::{Counts, Name};
-use crate::engine::status::Waiting;
+use crate::engine::status::{KnownPages, Waiting};
 use crate::frontier::ServerId;
 use crate::ground::time::Instant;
 use crate::os::View;
@@ -101,6 +101,8 @@ struct End {
     answered: usize,
     /// What the servers with URLs wait for.
     waits: Vec<Waiting>,
+    /// The pages to which the crawl comes back; `None` if it doesn't.
+    known: Option<KnownPages>,
 }
 
 impl Summary {
@@ -128,7 +130,7 @@ impl Summary {
         self.first_request = self.first_request.map(|first| first + before);
         let ids = (0..self.servers).map(ServerId::from_index);
         let answered = ids.filter(|id| engine.frontier().server(*id).has_answered()).count();
-        self.end = End { answered, waits: engine.waits_at_end() };
+        self.end = End { answered, waits: engine.waits_at_end(), known: engine.known_pages() };
     }
 
     /// Formats the summary for people: first what an operator asks, with `missing` as its end, and
@@ -170,6 +172,9 @@ impl Summary {
         if self.pages_of_run < counts.pages {
             let earlier = HumanCount(counts.pages - self.pages_of_run);
             line("pages of earlier runs", earlier.to_string());
+        }
+        if let Some(known) = &self.end.known {
+            line("known pages", known_pages(known));
         }
         line("seeds", self.seeds());
         line(
@@ -347,7 +352,7 @@ impl Summary {
 
     /// Formats the summary as JSON.
     pub(super) fn json(&self) -> String {
-        let value = json!({
+        let mut value = json!({
             "ended": self.reason_text(),
             "seconds": self.elapsed.as_secs_f64(),
             "cpu_us": self.looping.cpu_us(),
@@ -362,6 +367,9 @@ impl Summary {
             "waiting": self.end.waits,
             "loop": self.looping.json(),
         });
+        if let Some(known) = &self.end.known {
+            value["known"] = json!(known);
+        }
         let mut text = serde_json::to_string_pretty(&value).expect("plain values");
         text.push('\n');
         text
@@ -387,6 +395,30 @@ fn scored(counts: &Counts) -> Option<String> {
         let _ = write!(text, ", {} lines that are no score", HumanCount(counts.scores_invalid));
     }
     (counts.scored + counts.scores_late + counts.scores_invalid > 0).then_some(text)
+}
+
+/// Describes the pages to which the crawl comes back, and its visits in all runs.
+fn known_pages(known: &KnownPages) -> String {
+    let found = &known.visits;
+    let mut text = format!(
+        "{}; visits found {} changed, {} unchanged ({} by 304), {} gone; {} failed",
+        HumanCount(known.pages),
+        HumanCount(found.changed),
+        HumanCount(found.unchanged),
+        HumanCount(found.unmodified),
+        HumanCount(found.gone),
+        HumanCount(found.failed)
+    );
+    if found.forgotten > 0 {
+        let _ = write!(text, "; {} forgotten, gone for good", HumanCount(found.forgotten));
+    }
+    if found.signals > 0 {
+        let _ = write!(text, "; {} signals of change", HumanCount(found.signals));
+    }
+    if found.signals_dropped > 0 {
+        let _ = write!(text, ", {} more dropped", HumanCount(found.signals_dropped));
+    }
+    text
 }
 
 /// Describes how much was pipelined, and what replies that didn't match their requests cost.
@@ -438,7 +470,7 @@ fn pairs<K: std::fmt::Display, V: std::fmt::Display>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::status::Wait;
+    use crate::engine::status::{Visits, Wait};
 
     /// What an operator asks comes first and is there without `-v`; what a developer asks comes
     /// after it, on demand.
@@ -454,12 +486,16 @@ mod tests {
         counts.outcomes.extend([("ok".into(), 1_200), ("reset".into(), 3)]);
         counts.outcomes.insert("robots-denied".into(), 9);
         let waits = vec![Waiting { r#for: Wait::Rest, servers: 2, urls: 50 }];
-        let end = End { answered: 12, waits };
+        let visits = Visits { changed: 30, unchanged: 1_000, signals: 4, ..Visits::default() };
+        let known = Some(KnownPages { pages: 900, visits, ..KnownPages::default() });
+        let end = End { answered: 12, waits, known };
         let summary = Summary { counts, urls_waiting: 50, servers: 20, end, ..Summary::default() };
         let text = summary.text(Path::new("job"), None, "failed seeds 1\n", false);
         for says in [
             "seeds                 7 fetched, 0 failed\n",
             "servers               12 answered, of 20 known; 0 given up\n",
+            "known pages           900; visits found 30 changed, 1,000 unchanged (0 by 304), 0 \
+             gone; 0 failed; 4 signals of change\n",
             "types                 text/html 1,000, a/9 10, a/8 9, a/7 8, a/6 7, a/5 6, a/4 5, a/3 \
              4, others 6\n",
             "failed fetches        3: reset 3\n",
