@@ -2,7 +2,7 @@
 //! visited again too soon. `make again-sim N=1000` runs seeds 1 to 1000.
 
 use super::{Plan, run_plan};
-use crate::trials::{asked, each, fresh_seeds};
+use crate::trials::{asked, each};
 use std::time::Duration;
 use sted::engine::settings::Recrawl;
 use sted::ground::random::Random;
@@ -85,11 +85,4 @@ fn sweep() {
     let seeds: Vec<u64> = (1..=asked("STED_SIM_N").unwrap_or(1_000)).collect();
     judge_all(&seeds);
     println!("{} seeds, no law broken", seeds.len());
-}
-
-/// Seeds that were never run before: `make fresh`.
-#[test]
-#[ignore = "takes its time, with other seeds each time: make fresh"]
-fn fresh() {
-    fresh_seeds("simulations of coming back", judge_all);
 }

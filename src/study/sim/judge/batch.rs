@@ -44,7 +44,8 @@ impl Compared {
     }
 
     fn add(&mut self, batch: &Batch) {
-        let is_given_up = batch.has_equal || batch.was_full || batch.has_unmodified;
+        let is_given_up =
+            batch.has_equal || batch.was_full || batch.has_unmodified || batch.has_changed;
         *if is_given_up { &mut self.perhaps } else { &mut self.surely } += 1;
     }
 }
@@ -60,6 +61,10 @@ pub(super) struct Batch {
     is_comparing: bool,
     /// Pages that were, or are being, requested again for comparison.
     compared: Vec<Place>,
+    /// The digests of their replies.
+    contents: Vec<u64>,
+    /// Whether a comparison had another reply: the page has changed meanwhile.
+    has_changed: bool,
     /// The digest of the last reply; `None` before the first.
     last: Option<u64>,
     /// Whether two neighbours have the same reply.
@@ -99,12 +104,16 @@ impl Batch {
     fn is_answered(&mut self, place: Option<Place>, status: u16, content: u64) -> Option<Self> {
         if self.is_comparing {
             self.is_comparing = false;
+            let before = self.answered.iter().zip(&self.contents);
+            let mut own = before.filter(|(answered, _)| Some(**answered) == place);
+            self.has_changed |= own.any(|(_, before)| *before != content);
             let is_half = self.has_equal && self.compared.len() == 1;
             return (!is_half).then(|| std::mem::take(self));
         }
         self.is_refused |= matches!(status, 429 | 503);
         self.has_unmodified |= status == 304;
         self.has_equal |= self.last.replace(content) == Some(content);
+        self.contents.extend(place.map(|_| content));
         self.answered.extend(place);
         None
     }
@@ -168,6 +177,7 @@ impl Judge {
             self.hosts.entry(line.host).or_default().compared.add(&over);
             let is_doubtful =
                 self.is_full || over.was_full || over.has_equal || over.has_unmodified;
+            let is_doubtful = is_doubtful || over.has_changed;
             self.may_repeat(over.answered, is_doubtful);
         }
         (compares && !is_first, is_deep)
