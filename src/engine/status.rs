@@ -104,7 +104,7 @@ pub struct Visits {
     /// Signals of change, from sitemaps and feeds, that have reached known pages.
     pub signals: u64,
     /// Signals that were dropped, because too many waited. The next reading of the sitemap or feed
-    /// gives them again.
+    /// gives those again that were of the two days before.
     pub signals_dropped: u64,
 }
 

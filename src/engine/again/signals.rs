@@ -10,7 +10,7 @@
 //! Memory: that of `waiting`. What is beyond its bound is dropped and counted. The next reading of
 //! the list gives it again if it is of the two days before this one.
 //! Cost: a pass reads the whole calendar, at some megabytes a second, and writes the frames anew
-//! from which it takes pages. It takes an eighth of a microsecond of the loop for each page.
+//! from which it takes pages.
 
 use super::visits::{PAGE_UNITS, known_of};
 use super::waiting::PASS_S_MAX;

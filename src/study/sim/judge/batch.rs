@@ -9,13 +9,15 @@
 //!   reached its limit reads nothing more, so its last request may have been one of several);
 //! - what a server that mixes replies up has answered in a batch.
 //!
-//! In three cases the whole batch may be requested again, because the judge can't distinguish
+//! In five cases the whole batch may be requested again, because the judge can't distinguish
 //! another try from the comparison:
 //! - one of the replies asks the crawler to wait, which ends the visit, so the batch is never
 //!   compared;
 //! - the crawler's disk is full, so it gives its batches up;
 //! - the first comparison of a batch with equal neighbours has been answered: what follows is the
-//!   second comparison, or another try.
+//!   second comparison, or another try;
+//! - one of the replies is 304, which is too little to be compared;
+//! - the compared page has changed meanwhile. The last two are those of crawls that come back.
 //!
 //! Memory: the pages of one batch per connection.
 
@@ -173,7 +175,8 @@ impl Judge {
         let is_first = compares && place.is_some_and(|place| !line.batch.answered.contains(&place));
         let over = line.batch.is_answered(place, status, content);
         let is_deep = is_first || line.batch.is_deep();
-        if let Some(over) = over {
+        if let Some(mut over) = over {
+            over.has_changed &= self.laws.again.is_some();
             self.hosts.entry(line.host).or_default().compared.add(&over);
             let is_doubtful =
                 self.is_full || over.was_full || over.has_equal || over.has_unmodified;
