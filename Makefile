@@ -91,7 +91,7 @@ props: ## check the laws of every parser on mutated inputs, with N=100 seeds, or
 
 fresh: ## check simulations, crashes, clusters and properties with new random seeds, S=20 seconds each
 	@tests/deps build
-	STED_FRESH_S="$(S)" $(CARGO) test --locked --test tests -- --ignored --nocapture --test-threads 1 --exact sweep::fresh crash::fresh cluster::fresh props::fresh
+	STED_FRESH_S="$(S)" $(CARGO) test --locked --test tests -- --ignored --nocapture --test-threads 1 --exact sweep::fresh sweep::again::fresh crash::fresh cluster::fresh props::fresh
 
 fuzz: ## fuzz every parser with libFuzzer, S=30 seconds each, or T="url robots" only
 	@tests/fuzz/run $(or $(S),30) $(T)

@@ -1,6 +1,6 @@
 //! Dates of HTTP as numbers of seconds.
 //!
-//! Source: RFC 9110, section 5.6.7.
+//! Source: RFC 9110, sections 5.6.7 and 8.8.2.2.
 
 use std::time::Duration;
 
@@ -22,9 +22,33 @@ pub fn exact_seconds(field: &[u8]) -> Option<u32> {
     (of_seconds(seconds) == text).then_some(seconds)
 }
 
+/// Returns a Last-Modified field by which its page can be asked for again: that of a page which the
+/// server made a second before it sent it, or earlier. A page may change twice within a second and
+/// keep its field, so that asking by it would call the later version unmodified for ever. `date` is
+/// the server's Date field; without one, `received`, in seconds since 1970, stands for it.
+///
+/// Source: RFC 9110, section 8.8.2.2.
+pub fn last_modified(field: &[u8], date: Option<&[u8]>, received: u32) -> Option<u32> {
+    let sent = date.and_then(exact_seconds).unwrap_or(received);
+    exact_seconds(field).filter(|modified| *modified < sent)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn pages_of_this_second_are_not_asked_for_by_it() {
+        let (made, next) = (of_seconds(1_000), of_seconds(1_001));
+        let of =
+            |date: Option<&str>, at| last_modified(made.as_bytes(), date.map(str::as_bytes), at);
+        assert_eq!(of(Some(&made), 5_000), None);
+        assert_eq!(of(Some(&next), 5_000), Some(1_000));
+        assert_eq!(of(Some(&next), 500), Some(1_000), "the server's clock, not ours");
+        assert_eq!(of(None, 1_000), None);
+        assert_eq!(of(None, 1_001), Some(1_000));
+        assert_eq!(of(Some("yesterday"), 1_000), None, "no date");
+    }
 
     #[test]
     fn only_what_reads_back_is_a_number() {

@@ -2,7 +2,7 @@
 //! visited again too soon. `make again-sim N=1000` runs seeds 1 to 1000.
 
 use super::{Plan, run_plan};
-use crate::trials::{asked, each};
+use crate::trials::{asked, each, fresh_seeds};
 use std::time::Duration;
 use sted::engine::settings::Recrawl;
 use sted::ground::random::Random;
@@ -61,6 +61,13 @@ fn judge_all(seeds: &[u64]) {
 #[test]
 fn no_law_is_broken_in_a_fixed_set_of_seeds() {
     judge_all(&FIXED.collect::<Vec<u64>>());
+}
+
+/// Seeds that were never run before: `make fresh`.
+#[test]
+#[ignore = "takes its time, with other seeds each time: make fresh"]
+fn fresh() {
+    fresh_seeds("simulations of coming back", judge_all);
 }
 
 /// Sabotage: a crawl that promises a longer interval than it keeps.

@@ -66,11 +66,13 @@ impl Visit {
         let digest = digest.unwrap_or_else(|| algorithm.of(reply.payload()));
         let is_kept = |etag: &&[u8]| etag.len() <= ETAG_BYTES_MAX && is_field(etag);
         let etag = field("etag").filter(is_kept).unwrap_or_default();
+        let at = fetch.sent.unix.seconds();
+        let modified = field("last-modified");
         Self {
-            at: fetch.sent.unix.seconds(),
+            at,
             digest: digest.beginning(),
             etag: SmallVec::from_slice(etag),
-            modified: field("last-modified").and_then(date::exact_seconds),
+            modified: modified.and_then(|it| date::last_modified(it, field("date"), at)),
             is_original: facts.is_original(),
         }
     }

@@ -99,15 +99,16 @@ impl Web {
         };
         let number = since.as_micros() as u64;
         reply.body.extend(format!("<!-- {number:016x} -->").bytes());
+        let epoch = httpdate::parse_http_date("Thu, 01 Jan 1970 00:00:00 GMT").expect("a date");
+        let date = |at| httpdate::fmt_http_date(epoch + Duration::from_secs(changes.epoch) + at);
+        let _ = write!(reply.fields, "Date: {}\r\n", date(at));
         let mut draw = self.draw(Purpose::Validator, place.host, 0);
         let (etag, modified) = (draw.chance(changes.etags), draw.chance(changes.modified));
         if etag {
             let _ = write!(reply.fields, "ETag: \"{number:x}\"\r\n");
         }
         if modified {
-            let epoch = httpdate::parse_http_date("Thu, 01 Jan 1970 00:00:00 GMT").expect("a date");
-            let time = epoch + Duration::from_secs(changes.epoch) + since;
-            let _ = write!(reply.fields, "Last-Modified: {}\r\n", httpdate::fmt_http_date(time));
+            let _ = write!(reply.fields, "Last-Modified: {}\r\n", date(since));
         }
     }
 
