@@ -121,6 +121,23 @@ fn copies_are_kept_up_to_date() {
     assert!(greedy > uniform && greedy > proportional, "{uniform} {proportional} {greedy}");
 }
 
+/// A crawl with nothing else to do visits all pages as often as it may: pages that are next in line
+/// but too young don't keep it from those behind them.
+#[test]
+fn idle_time_is_used() {
+    let mut idle = plan(3, "greedy");
+    idle.web.think_time.median = Duration::from_millis(20);
+    let conf = ["recrawl.interval_min = \"30s\"", "limits.time_max = \"2h\""];
+    let crawl = idle.with(&conf).run();
+    let mut gaps: Vec<Duration> = visits(&crawl)
+        .values()
+        .flat_map(|times| times.windows(2).map(|two| two[1].since(two[0])).collect::<Vec<_>>())
+        .collect();
+    gaps.sort_unstable();
+    let median = gaps[gaps.len() / 2];
+    assert!(median < Duration::from_secs(40), "{} visits, {median:?} apart", gaps.len());
+}
+
 /// A plan whose five hosts have more due pages than they can take at first.
 fn few_hosts(seed: u64, policy: &str, lies: f64) -> Plan {
     let mut web = Settings { hosts: 5, sitemaps: 1.0, sitemap_lies: lies, ..changing(seed) };

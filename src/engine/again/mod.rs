@@ -26,6 +26,7 @@ mod signals;
 mod state;
 mod visits;
 mod waiting;
+mod young;
 
 pub(super) use state::RATES;
 
@@ -41,6 +42,7 @@ use crate::recrawl::signals::Trust;
 use crate::recrawl::worth::{Page, Policy};
 use crate::url::Fingerprint;
 use waiting::Signals;
+use young::Young;
 
 /// The most known pages of one server that are in its queue.
 const QUEUED_MAX: u32 = 8;
@@ -80,9 +82,11 @@ pub(super) struct Again {
     /// The mean time between two visits of a page, in seconds, and the number of visits that it is
     /// the mean of; old ones fade.
     gap: (f64, u64),
-    /// No page is looked for before its time until then, in seconds since 1970: those that are next
-    /// in line were visited too short a time ago.
+    /// No page is looked for before its time until then, in seconds since 1970: the server of the
+    /// one that is next in line had no room for it.
     rests_until: u32,
+    /// Pages that came up early, and too soon after their last visit.
+    young: Young,
     /// What sitemaps and feeds say of changes, before it has reached the pages.
     signals: Signals,
     counts: Visits,
@@ -150,6 +154,7 @@ impl Again {
             queued: 0,
             gap: (0.0, 0),
             rests_until: 0,
+            young: Young::default(),
             signals: Signals::default(),
             counts: Visits::default(),
             entry: Vec::new(),
@@ -159,7 +164,7 @@ impl Again {
 
     /// Returns the number of known pages.
     pub(super) fn pages(&self) -> u64 {
-        self.calendar.pages() + self.queued
+        self.calendar.pages() + self.young.len() + self.queued
     }
 
     /// Returns the number of known pages that are in queues or under way.
@@ -176,9 +181,15 @@ impl Again {
         self.bar.worth()
     }
 
-    /// Returns when the next page comes up, in seconds since 1970; `None` if no page waits.
+    /// Returns when the next page is due, in seconds since 1970; `None` if no page waits.
     pub(super) fn next_due(&self) -> Option<u32> {
-        self.calendar.next_due()
+        self.calendar.next_due().into_iter().chain(self.young.next()).min()
+    }
+
+    /// Returns from when on pages come up before their time, in seconds since 1970; `None` if none
+    /// may.
+    fn early_from(&self) -> Option<u32> {
+        self.calendar.next_due().filter(|_| !self.young.is_full()).map(|_| self.rests_until)
     }
 
     /// Adds a signal that a sitemap or feed gives.
@@ -311,6 +322,13 @@ impl Again {
         self.entry.clear();
         entry.encode(&mut self.entry);
         self.calendar.file(due, &self.entry);
+    }
+
+    /// Puts a page that came up early beside the calendar until it may be visited.
+    fn add_young(&mut self, ready: u32, due: u32, entry: &Entry) {
+        self.entry.clear();
+        entry.encode(&mut self.entry);
+        self.young.add(ready, due, &self.entry);
     }
 }
 

@@ -68,7 +68,7 @@ impl Again {
     /// # Errors
     /// The disk reports an error.
     pub(in crate::engine) fn mark(&mut self, disk: &mut dyn Disk) -> Result<Mark, disk::Error> {
-        let mark = self.calendar.mark(std::iter::empty(), disk)?;
+        let mark = self.calendar.mark(self.young.pages(), disk)?;
         let mut state = Vec::new();
         let (worth, granted) = self.bar.parts();
         [worth, granted].iter().for_each(|value| state.put_u64(value.to_bits()));

@@ -28,11 +28,8 @@ use std::time::Duration;
 pub(super) const PAGE_UNITS: usize = 1 << 10;
 /// The most units of work of one read of the calendar.
 const READ_UNITS: usize = 64 << 10;
-/// For how many seconds no page is looked for before its time after one was too young, and how
-/// early pages may come up: a unit of the calendar.
-const REST_S: u32 = 16;
-/// How many pages that are too young are looked at in a turn.
-const YOUNG_MAX: usize = 32;
+/// How early pages that are due may come up, in seconds: a unit of the calendar.
+const UNIT_S: u32 = 16;
 /// For how many times the shortest interval a page is left alone that may not be visited.
 const REFUSED: u32 = 8;
 /// How many requests are known pages' at most, as a multiple of all: the rest is for new ones.
@@ -85,26 +82,14 @@ impl Engine {
             return;
         }
         self.deliver_signals();
-        let mut young = Vec::new();
-        let is_over = loop {
+        loop {
             self.grant_idle();
             // Half of the turn's budget is left to other work, as to that of the queues it fills.
-            if self.turn.is_half_spent(Work::Again) {
-                break true;
+            let is_over = self.turn.is_half_spent(Work::Again) || !self.wants_known_page();
+            if is_over || !self.next_known() {
+                break;
             }
-            if !self.wants_known_page() {
-                break false;
-            }
-            if !self.next_known(&mut young) || young.len() >= YOUNG_MAX {
-                break true;
-            }
-        };
-        let now = self.unix_seconds();
-        let again = self.backlog.again_mut().expect("it was looked at");
-        if is_over && !young.is_empty() {
-            again.rests_until = now.saturating_add(REST_S);
         }
-        young.into_iter().for_each(|(due, entry)| again.file_at(due, &entry));
     }
 
     /// Returns when known pages have something to do; `None` if an event will wake the crawl.
@@ -118,7 +103,8 @@ impl Engine {
         let Some(due) = again.next_due() else { return signals };
         // What is next in line is looked for before its time, if a visit is granted.
         let is_idle = self.has_idle_slot();
-        let due = if again.bar.may_visit() || is_idle { due.min(again.rests_until) } else { due };
+        let early = again.early_from().filter(|_| again.bar.may_visit() || is_idle);
+        let due = early.map_or(due, |early| early.min(due));
         let can = self.wants_known_page() || is_idle;
         let visit = can.then(|| at + Duration::from_secs(due.saturating_sub(now).into()));
         visit.into_iter().chain(signals).min()
@@ -184,15 +170,19 @@ impl Engine {
 
     /// Takes the next known page that is due, or next in line: queues it or files it again. Returns
     /// whether there was one that could be looked at.
-    ///
-    /// Pages that were visited too short a time ago are added to `young`, with their times.
-    fn next_known(&mut self, young: &mut Vec<(u32, Entry)>) -> bool {
+    fn next_known(&mut self) -> bool {
         let now = self.unix_seconds();
         let again = self.backlog.again_mut().expect("it was looked at");
+        if let Some((due, page)) = again.young.take(now) {
+            again.calendar.file(due, &page);
+            self.turn.charge(Work::Again, PAGE_UNITS + page.len());
+            return true;
+        }
         let mut entry = std::mem::take(&mut again.entry);
         entry.clear();
         // If nothing is due, what is next in line is taken.
-        let next = again.next_due().filter(|_| again.rests_until <= now);
+        let is_early = again.early_from().is_some_and(|from| from <= now);
+        let next = again.calendar.next_due().filter(|_| is_early);
         let until = next.map_or(now, |due| due.max(now));
         let mut taken = again.calendar.take(until, &mut entry);
         if taken.is_none() {
@@ -206,7 +196,7 @@ impl Engine {
         self.turn.charge(Work::Again, PAGE_UNITS + entry.len());
         self.backlog.again_mut().expect("it is there").entry = entry;
         match (taken, found) {
-            (_, Some((due, entry))) => self.came_up(due, entry, now, young),
+            (_, Some((due, entry))) => self.came_up(due, entry, now),
             // A page that can't be read: the frame's sum was right, so no other can.
             (Some(_), None) => {
                 self.counts.cut("known-unread", 1);
@@ -218,13 +208,7 @@ impl Engine {
 
     /// Queues a page that has come up, or files it again. Returns whether the next may be looked
     /// at.
-    fn came_up(
-        &mut self,
-        due: u32,
-        mut entry: Entry,
-        now: u32,
-        young: &mut Vec<(u32, Entry)>,
-    ) -> bool {
+    fn came_up(&mut self, due: u32, mut entry: Entry, now: u32) -> bool {
         let url = UrlRef::from_canonical(entry.url.as_bytes()).expect("checked when it was read");
         let id = self.server_of(url);
         let target: Box<str> = url.target().into();
@@ -238,15 +222,21 @@ impl Engine {
         let again = self.backlog.again_mut().expect("it is there");
         let known = &entry.known;
         // Pages come up to a unit of the calendar early.
-        let (age, is_early) = (known.age(now), due >= now.saturating_add(REST_S));
+        let (age, is_early) = (known.age(now), due >= now.saturating_add(UNIT_S));
         let least = again.settings.interval_min.as_secs() as u32;
         // What has vanished, failed or was refused isn't looked at before its time.
         let waits = now < entry.not_before || is_early && known.gone > 0;
         if age <= least || waits {
-            // Its clock or the settings have changed, or it is next in line, and nothing is due.
-            let at = known.visited.saturating_add(least + 1).max(entry.not_before);
-            let at = at.max(now.saturating_add(REST_S));
-            young.push((at.max(due), entry));
+            let ready = match known.gone {
+                0 => known.visited.saturating_add(least + 1).max(entry.not_before),
+                _ => due.max(entry.not_before),
+            };
+            if is_early {
+                again.add_young(ready, due, &entry);
+            } else {
+                // The clock or the settings have changed.
+                again.file_at(ready.max(now.saturating_add(UNIT_S)), &entry);
+            }
             return true;
         }
         let (page, added) = again.facts(id, known);
