@@ -11,7 +11,7 @@ build stations frontier-study: export STED_COMMIT = $(shell git describe --alway
 
 .DEFAULT_GOAL := help
 .PHONY: help deps build crawl compare profile figure-5b study cache-study frontier-study test sim crash cluster cluster-faults cluster-links cluster-upgrade clusters orders operate kill props fresh fuzz check check-crawler msrv deny conformance
-.PHONY: bench bench-peers again again-sim again-kills sitemaps stations count map golden doc install dist clean ci
+.PHONY: bench bench-peers again again-crash again-sim again-kills sitemaps stations count map golden doc install dist clean ci
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -74,6 +74,10 @@ sitemaps: deps ## read twenty sitemaps of 50,000 URLs each, served by nginx: the
 clusters: ## check simulated crawls by several nodes, with N=1000 seeds, or with SEED=
 	@tests/deps build
 	STED_CLUSTER_N="$(N)" STED_CLUSTER_SEED="$(SEED)" $(if $(FOLDER),STED_CLUSTER_FOLDER="$(abspath $(FOLDER))") $(CARGO) test --locked --test tests cluster::sweep_of_clusters -- --ignored --nocapture
+
+again-crash: ## check simulated crawls that come back, crash and resume, with N=1000 seeds, or with SEED=
+	@tests/deps build
+	STED_CRASH_N="$(N)" STED_CRASH_SEED="$(SEED)" $(if $(FOLDER),STED_CRASH_FOLDER="$(abspath $(FOLDER))") $(CARGO) test --locked --test tests crash::sweep_of_again -- --ignored --nocapture
 
 orders: ## check simulated crawls that crash and get commands, with N=1000 seeds, or with SEED=
 	@tests/deps build

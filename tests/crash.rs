@@ -215,6 +215,35 @@ fn sweep_of_orders() {
     println!("{} seeds, no law broken", seeds.len());
 }
 
+/// Crawls that come back: no page is forgotten, and none is visited again too soon.
+#[test]
+fn no_law_is_broken_by_crawls_that_come_back() {
+    judge_again(&(1..=40).collect::<Vec<u64>>());
+}
+
+fn judge_again(seeds: &[u64]) {
+    let text = |seed| format!("(make again-crash SEED={seed}) {}", Plan::coming_back(seed).text());
+    trials::each(seeds, |seed| run(&Plan::coming_back(seed), Sabotage::None, false).verdict, text);
+}
+
+/// The sweep of crawls that come back: `make again-crash N=1000`, or one seed:
+/// `make again-crash SEED=7`.
+#[test]
+#[ignore = "the full sweep is run by hand: make again-crash"]
+fn sweep_of_again() {
+    if let Some(seed) = trials::asked("STED_CRASH_SEED") {
+        let plan = Plan::coming_back(seed);
+        println!("{}", plan.text());
+        if let Ok(folder) = std::env::var("STED_CRASH_FOLDER") {
+            leave(&run(&plan, Sabotage::None, true), Path::new(&folder));
+        }
+        return judge_again(&[seed]);
+    }
+    let seeds: Vec<u64> = (1..=trials::asked("STED_CRASH_N").unwrap_or(1_000)).collect();
+    judge_again(&seeds);
+    println!("{} seeds, no law broken", seeds.len());
+}
+
 /// The whole sweep: `make crash N=1000`, or one seed: `make crash SEED=7`.
 #[test]
 #[ignore = "the full sweep is run by hand: make crash"]
@@ -239,6 +268,7 @@ fn sweep_of_crashes() {
 fn fresh() {
     trials::fresh_seeds("crashes", judge_all);
     trials::fresh_seeds("crashes under commands", judge_orders);
+    trials::fresh_seeds("crashes of crawls that come back", judge_again);
 }
 
 /// Writes what a crawl did and wrote to `folder`, for inspection.

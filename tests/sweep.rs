@@ -5,7 +5,7 @@
 //! fresh` seeds that were never run before. After the faults stop, the crawl must complete. Seeds
 //! that failed once stay in [`REGRESSIONS`].
 
-mod again;
+pub mod again;
 pub mod qualities;
 mod sites;
 

@@ -116,6 +116,13 @@ impl Plan {
         Self { crawl, lives, takes_away, orders: Vec::new() }
     }
 
+    /// Returns the plan of a seed whose crawl comes back, until it has lasted for a time.
+    pub fn coming_back(seed: u64) -> Self {
+        let plan = Self::of(seed);
+        let crawl = sweep::again::come_back(plan.crawl, seed);
+        Self { crawl, ..plan }
+    }
+
     /// Returns the plan of a seed in which the operator gives commands to each process.
     pub fn with_orders(seed: u64) -> Self {
         let mut plan = Self::of(seed);

@@ -182,7 +182,9 @@ fn conclude(
     if let Some(web) = archived {
         judge.check_archive(at, &Archive::of(disk, taken).read(web)?);
     }
-    if let Some(name) = disk.names().iter().find(|name| is_unfinished(name)) {
+    // A crawl that ends at a limit may go on with its files.
+    let is_over = engine.stop_reason() == Some(StopReason::Finished);
+    if let Some(name) = disk.names().iter().find(|name| is_over && is_unfinished(name)) {
         return Err(format!("{name} was left behind"));
     }
     let is_log = |name: &String| name.starts_with("crawl") && name.ends_with(".log");
@@ -387,7 +389,7 @@ impl Stand<'_> {
             (Ran::AsFar, _) => None,
             (Ran::Died, _) => Some(Ended::Killed),
             (Ran::ToEnd, _) if engine.fatal_error().is_some() => Some(Ended::Troubled),
-            (Ran::ToEnd, Some(StopReason::Finished)) => Some(Ended::Finished),
+            (Ran::ToEnd, Some(StopReason::Finished | StopReason::Time)) => Some(Ended::Finished),
             (Ran::ToEnd, Some(StopReason::Interrupted | StopReason::LowDisk)) => {
                 Some(Ended::Stopped)
             }

@@ -15,7 +15,11 @@ const FIXED: std::ops::RangeInclusive<u64> = 1..=30;
 
 /// The plan of a seed, of a crawl that comes back.
 fn plan(seed: u64) -> Plan {
-    let mut plan = Plan::of(seed);
+    come_back(Plan::of(seed), seed)
+}
+
+/// Makes the crawl of a plan one that comes back, to a web that may change.
+pub fn come_back(mut plan: Plan, seed: u64) -> Plan {
     let mut draw = Random(seed ^ 0x6167_6169);
     let interval_min = Duration::from_secs(draw.pick(&[60, 600, 3_600]));
     let change_interval = interval_min * draw.pick(&[1, 4, 30]);
