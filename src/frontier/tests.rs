@@ -448,6 +448,10 @@ impl Pair {
         let parked = self.random.one_in(2);
         self.frontier.set_parked(self.ids[server], parked, self.now);
         self.model.servers[server].parked = parked;
+        if self.fates.len().is_multiple_of(4) {
+            self.frontier.call(self.ids[server], self.now);
+            self.model.servers[server].is_called = !self.model.servers[server].retired;
+        }
     }
 
     fn ask_for_delay(&mut self, server: usize) {
@@ -485,7 +489,7 @@ impl Pair {
         let known = &mut self.model.servers[server];
         if known.retired && known.queue.is_empty() {
             self.frontier.reinstate(self.ids[server]);
-            known.retired = false;
+            (known.retired, known.is_called) = (false, false);
         }
     }
 

@@ -138,6 +138,44 @@ fn idle_time_is_used() {
     assert!(median < Duration::from_secs(40), "{} visits, {median:?} apart", gaps.len());
 }
 
+/// While new URLs wait, known pages get their share of the requests, and no more, whatever the
+/// policy thinks of their servers.
+#[test]
+fn the_share_is_kept() {
+    for (share, burst, schedule) in [
+        (0.0, 1, "capability"),
+        (0.3, 1, "capability"),
+        (0.8, 5, "capability"),
+        (0.3, 1, "bfs"),
+        (0.3, 5, "largest-site-first"),
+        (0.8, 1, "yield"),
+    ] {
+        let mut plan = plan(5, "greedy");
+        (plan.web.hosts, plan.web.pages) = (200, 20_000);
+        plan.web.think_time.median = Duration::from_secs(2);
+        let crawl = plan
+            .with(&[
+                &format!("recrawl.share = {share:?}"),
+                &format!("politeness.burst = {burst}"),
+                &format!("schedule.policy = \"{schedule}\""),
+                "limits.time_max = \"8h\"",
+            ])
+            .run();
+        let mut of_known = [0, 0];
+        for times in visits(&crawl).values() {
+            for (number, at) in times.iter().enumerate() {
+                let is_late = at.since(Instant::ZERO) > 2 * HOUR;
+                of_known[usize::from(number > 0)] += u32::from(is_late);
+            }
+        }
+        let [new, known] = of_known;
+        assert!(new > 1_500, "new URLs have waited: {new} were requested");
+        let part = f64::from(known) / f64::from(new + known);
+        let how = format!("{share} {burst} {schedule}: {known} of {}", new + known);
+        assert!((0.9 * share..share + 0.01).contains(&part), "{how}, {part}");
+    }
+}
+
 /// A plan whose five hosts have more due pages than they can take at first.
 fn few_hosts(seed: u64, policy: &str, lies: f64) -> Plan {
     let mut web = Settings { hosts: 5, sitemaps: 1.0, sitemap_lies: lies, ..changing(seed) };

@@ -87,6 +87,12 @@ impl Item {
         }
     }
 
+    /// Returns whether a visit was granted to the item, so that its server goes ahead of those with
+    /// new URLs only.
+    pub fn is_granted(&self) -> bool {
+        self.parts().is_granted()
+    }
+
     /// Returns whether the item is a robots.txt file, which no robots.txt forbids.
     pub fn is_robots(&self) -> bool {
         matches!(self.purpose, Purpose::Robots(..))
@@ -249,6 +255,10 @@ impl<'a> Parts<'a> {
             Purpose::Again => self.tries == 0,
             Purpose::Robots(..) | Purpose::Hop(_) => true,
         }
+    }
+
+    pub(super) fn is_granted(&self) -> bool {
+        self.purpose == Purpose::Again && self.is_first()
     }
 
     pub(super) fn encode(&self, out: &mut Vec<u8>) {

@@ -156,6 +156,10 @@ impl Backlog {
     ) -> Queued {
         self.encode(parts);
         match self.frontier.add_to(id, parts.is_first(), quality, &self.payload, now) {
+            Added::Queued if parts.is_granted() => {
+                self.frontier.call(id, now);
+                Queued::Waits
+            }
             Added::Queued => Queued::Waits,
             Added::Retired(_) => Queued::Retired(parts.item(quality)),
             Added::Full => Queued::Full(parts.item(quality)),
@@ -240,8 +244,13 @@ impl Backlog {
     /// Ends a visit, and puts its candidate back into the queue. Returns when the server may be
     /// visited again: see [`Frontier::finish`].
     pub fn finish(&mut self, id: ServerId, visit: &Visit, now: Instant) -> Instant {
+        let is_called = self.again.is_some() && self.peek(id).is_some_and(Item::is_granted);
         self.drop_candidate(id);
-        self.frontier.finish(id, visit, now)
+        let due = self.frontier.finish(id, visit, now);
+        if is_called {
+            self.frontier.call(id, now);
+        }
+        due
     }
 
     /// Takes the next URL of any server that was given up, with that server: see

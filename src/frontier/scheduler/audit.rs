@@ -35,9 +35,10 @@ impl Scheduler {
     pub fn audit(&self, queue: impl Fn(ServerId) -> Audited) -> Result<(), String> {
         let servers = || self.servers.iter().enumerate();
         let all = |standing| servers().filter(move |(_, one)| one.standing == standing);
+        let place = |id| (self.called.contains(&id), self.worth(id, queue(id)));
         let worth = |(index, _)| {
             let id = ServerId::from_index(index);
-            (id, self.worth(id, queue(id)))
+            (id, place(id))
         };
         let line: Vec<_> = all(Standing::InLine).map(worth).collect();
         let found = [line.len(), all(Standing::Asleep).count(), all(Standing::Held).count()];
@@ -49,10 +50,11 @@ impl Scheduler {
             return Err(format!("{} waits in a group for nothing", self.origin(id).as_str()));
         }
         let Some((_, &first)) = self.ready.last_key_value() else { return Ok(()) };
-        let worth = self.worth(first, queue(first));
-        for (id, other) in line {
+        let (is_called, worth) = place(first);
+        for (id, (other_is, other)) in line {
             let earlier = (self.server(id).arrival, id) < (self.server(first).arrival, first);
-            if is_better(other, worth) || (!is_better(worth, other) && earlier) {
+            let is_behind = is_better(other, worth) || (!is_better(worth, other) && earlier);
+            if other_is > is_called || other_is == is_called && is_behind {
                 let [own, others] = [first, id].map(|id| self.origin(id).as_str());
                 return Err(format!("{own} {worth:?} goes before {others} {other:?}"));
             }

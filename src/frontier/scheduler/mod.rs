@@ -14,7 +14,8 @@
 //! A *group* is all servers that share a host, an address or a registrable domain. It has a clock
 //! (no visit begins before it) and a cap on simultaneous visits. A ready server that one of its
 //! groups doesn't admit is *held back*: it waits in that group. The *rank* of a ready server is its
-//! place in the order of the policy. Servers of equal rank go in the order of *arrival*, a number
+//! place in the order of the policy; servers that are *called* come before those that aren't.
+//! Servers of equal rank go in the order of *arrival*, a number
 //! that a server gets when it becomes ready or goes to sleep.
 //!
 //! Laws (tested against a naive model, for each policy): [`Scheduler::next`] returns the best
@@ -41,7 +42,7 @@ mod state;
 pub(super) mod tests;
 mod visit;
 
-use crate::ground::map::Map;
+use crate::ground::map::{Map, Set};
 use crate::ground::table::Table;
 use crate::ground::time::Instant;
 use crate::url::site::SiteId;
@@ -64,6 +65,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::hint::black_box;
 use std::net::IpAddr;
+use std::num::NonZeroU64;
 use std::time::Duration;
 pub use visit::{Burst, Rule, Visit};
 
@@ -90,6 +92,8 @@ pub struct Scheduler {
     /// The tables of settings that hold for servers; a server without a table has no entry.
     sites: Map<ServerId, SiteId>,
     prices: Prices,
+    /// The servers that go ahead of all others until their next visit ends.
+    called: Set<ServerId>,
     /// The number of arrivals so far: how many times a server became ready or went to sleep.
     arrivals: u64,
     /// The instant before which no server that becomes known is visited.
@@ -107,6 +111,7 @@ impl Scheduler {
             asleep: BTreeMap::new(),
             sites: Map::default(),
             prices: Prices::default(),
+            called: Set::default(),
             arrivals: 0,
             quiet_until: Instant::ZERO,
             settings,
@@ -200,9 +205,8 @@ impl Scheduler {
     /// becomes ready or snoozed, a ready one is ranked again, and one without URLs becomes idle.
     /// Nothing changes for a busy or retired server.
     pub fn set_waiting(&mut self, id: ServerId, waiting: Waiting, now: Instant) {
-        let (pace, price) = (self.pace(id), self.prices.of(id));
+        let rank = self.rank_of(id, waiting);
         let server = &mut self.servers[id.index()];
-        let rank = server.rank_of(id, waiting, pace, (&self.settings.schedule, price));
         match server.standing {
             Standing::Visited | Standing::Unbound | Standing::Open | Standing::Retired(_) => {}
             Standing::Idle => {
@@ -221,6 +225,23 @@ impl Scheduler {
                 }
             }
         }
+    }
+
+    /// Calls a server: until its next visit ends, it goes ahead of all servers that aren't called.
+    /// Among those that are, the policy decides. `waiting` is the state of the server's queue.
+    pub fn call(&mut self, id: ServerId, waiting: Waiting, now: Instant) {
+        if !matches!(self.server(id).standing, Standing::Retired(_)) {
+            self.called.insert(id);
+            self.set_waiting(id, waiting, now);
+        }
+    }
+
+    /// Returns the fraction of the rank of a server whose queue is in the state `waiting`; `None`
+    /// if its next URL is not in memory.
+    fn rank_of(&self, id: ServerId, waiting: Waiting) -> Option<NonZeroU64> {
+        let terms = (&self.settings.schedule, self.prices.of(id));
+        let own = self.server(id).rank_of(id, waiting, self.pace(id), terms)?;
+        Some(if self.called.contains(&id) { policy::called(own) } else { own })
     }
 
     /// Takes the best ready server that all its groups admit, and makes it busy. Returns `None` if
@@ -339,8 +360,7 @@ impl Scheduler {
         self.release(id, None, now);
         let server = self.server(id);
         if waiting.urls > 0 && server.due <= now && server.arrival > 0 {
-            let terms = (&self.settings.schedule, self.prices.of(id));
-            let rank = server.rank_of(id, waiting, self.pace(id), terms);
+            let rank = self.rank_of(id, waiting);
             self.line_up(id, rank);
         } else {
             self.settle(id, waiting, now);
@@ -365,6 +385,7 @@ impl Scheduler {
         let server = &mut self.servers[id.index()];
         assert_eq!(server.state(), ServerState::Busy, "only a visit under way can end");
         let rest = pace.rest(visit, server.crawl_delay());
+        self.called.remove(&id);
         server.visits += 1;
         server.estimates.observe(visit, &self.settings.schedule);
         let owed = visit.ended + rest;
@@ -417,6 +438,7 @@ impl Scheduler {
     /// Retires a server, so that it is not visited again. It must not be busy.
     pub fn retire(&mut self, id: ServerId, why: Retirement, now: Instant) {
         self.withdraw(id, now);
+        self.called.remove(&id);
         let server = &mut self.servers[id.index()];
         assert_ne!(server.state(), ServerState::Busy, "a visit ends before a server is retired");
         server.standing = Standing::Retired(why);

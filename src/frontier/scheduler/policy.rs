@@ -148,16 +148,19 @@ pub struct Waiting {
 /// The place of a ready server in the ready queue. The server with the lesser rank goes first.
 ///
 /// A rank has two parts, compared one after the other. The first is the fraction gain / cost of a
-/// visit, inverted so that the greatest fraction is the least number. The second is the server's
-/// number in the order of arrival.
+/// visit, inverted so that the greatest fraction is the least number; its first bit is clear if the
+/// server is called. The second is the server's number in the order of arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Rank {
     pub(super) fraction: NonZeroU64,
     pub(super) arrival: u64,
 }
 
+/// The first bit of a fraction, which is set unless the server is called.
+const NOT_CALLED: u64 = 1 << 63;
+
 /// Returns the first part of a [`Rank`], for a visit that gains `gain` in `cost_us` microseconds.
-/// The greater the quotient, the lesser the result.
+/// The greater the quotient, the lesser the result. Its first bit is set: the quotient is positive.
 pub(super) fn fraction(gain: u64, cost_us: u64) -> NonZeroU64 {
     let fraction = gain as f64 / cost_us.max(1) as f64;
     // The bits of two numbers that aren't negative compare as the numbers do. No number has all
@@ -174,14 +177,19 @@ const STAY: f64 = 0.8;
 
 /// Returns the quotient gain / cost that a fraction was computed from.
 fn quotient(fraction: NonZeroU64) -> f64 {
-    f64::from_bits(!fraction.get())
+    f64::from_bits(!(fraction.get() | NOT_CALLED))
+}
+
+/// Returns the fraction that a server with this fraction has if it is called.
+pub(super) fn called(fraction: NonZeroU64) -> NonZeroU64 {
+    NonZeroU64::new(fraction.get() & !NOT_CALLED).unwrap_or(NonZeroU64::MIN)
 }
 
 /// Returns the lot of a server's next visit: the same whenever it is computed, so that a server
 /// keeps its place while it waits.
 pub(in crate::frontier) fn lot((server, visits): (ServerId, u32)) -> NonZeroU64 {
     let drawn = mix(mix(u64::from(server.0)) ^ u64::from(visits));
-    NonZeroU64::new(drawn).unwrap_or(NonZeroU64::MIN)
+    NonZeroU64::new(drawn >> 1 | NOT_CALLED).expect("its first bit is set")
 }
 
 /// Estimates of how a server answers. Times are in microseconds; a time of 0 means that it has not

@@ -63,9 +63,8 @@ impl Scheduler {
     /// Ranks an idle server by the state of its queue. If the server has URLs, it becomes ready, or
     /// sleeps if its rest is not over.
     pub(super) fn settle(&mut self, id: ServerId, waiting: Waiting, now: Instant) {
-        let (pace, price) = (self.pace(id), self.prices.of(id));
-        let server = &mut self.servers[id.index()];
-        server.rank = server.rank_of(id, waiting, pace, (&self.settings.schedule, price));
+        let rank = self.rank_of(id, waiting);
+        self.servers[id.index()].rank = rank;
         if waiting.urls > 0 {
             self.place(id, now);
         }

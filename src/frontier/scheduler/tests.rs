@@ -349,6 +349,10 @@ impl Pair {
         let waiting = self.waiting(server);
         self.scheduler.set_parked(self.ids[server], parked, waiting, self.now);
         self.reported(server);
+        if self.random.below(4) == 0 {
+            self.model.servers[server].is_called = !self.model.servers[server].retired;
+            self.scheduler.call(self.ids[server], self.waiting(server), self.now);
+        }
     }
 
     fn ask_for_delay(&mut self, server: usize) {
@@ -370,7 +374,7 @@ impl Pair {
     fn reinstate(&mut self, server: usize) {
         self.scheduler.reinstate(self.ids[server]);
         let known = &mut self.model.servers[server];
-        known.retired = false;
+        (known.retired, known.is_called) = (false, false);
         known.queue.clear();
     }
 

@@ -31,6 +31,7 @@ pub(crate) enum Call {
     HandBack(ServerId, Instant),
     Finish(ServerId, Visit, Instant),
     SetParked(ServerId, bool, Instant),
+    CallOut(ServerId, Instant),
     Snooze(ServerId, Instant, Instant),
     Rouse(ServerId, Instant, Instant),
     Retire(ServerId, Instant),

@@ -65,6 +65,7 @@ pub(super) struct Known {
     pub(super) response_us: Option<u64>,
     pub(super) allowance: Option<u64>,
     pub(super) parked: bool,
+    pub(super) is_called: bool,
 }
 
 /// A visit under way.
@@ -124,6 +125,7 @@ impl Known {
             response_us: None,
             allowance: None,
             parked: false,
+            is_called: false,
         }
     }
 
@@ -345,7 +347,10 @@ impl Model {
     fn goes_before(&self, one: usize, other: usize) -> bool {
         let ((gain, cost), (others_gain, others_cost)) = (self.rank(one), self.rank(other));
         let (own, others) = (gain * others_cost, others_gain * cost);
-        own > others || own == others && self.arrival(one) < self.arrival(other)
+        let [is_called, other_is] = [one, other].map(|server| self.servers[server].is_called);
+        let is_earlier = || self.arrival(one) < self.arrival(other);
+        is_called > other_is
+            || is_called == other_is && (own > others || own == others && is_earlier())
     }
 
     fn arrival(&self, server: usize) -> u64 {
@@ -415,7 +420,7 @@ impl Model {
             Some(((old * weight + new * (1_000 - weight) + 500) / 1_000).max(1))
         };
         let known = &mut self.servers[server];
-        known.visits += 1;
+        (known.visits, known.is_called) = (known.visits + 1, false);
         if let Some(time) = visit.connect_time {
             known.connect_us = smooth(known.connect_us, us(time));
         }
@@ -455,6 +460,7 @@ impl Model {
                 server.queue.extend(turn.taken);
             }
             (server.parked, server.address, server.arrival) = (false, None, 0);
+            server.is_called = false;
             (server.place, server.due) = (Place::Nowhere, end(server.due));
             order.push((server.due, arrivals.get(number).copied(), number));
         }

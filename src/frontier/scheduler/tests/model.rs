@@ -46,6 +46,7 @@ pub(super) struct Known {
     pub(super) response_us: Option<u64>,
     pub(super) allowance: Option<u64>,
     pub(super) parked: bool,
+    pub(super) is_called: bool,
 }
 
 /// A visit under way.
@@ -85,6 +86,7 @@ impl Known {
             response_us: None,
             allowance: None,
             parked: false,
+            is_called: false,
         }
     }
 
@@ -260,7 +262,10 @@ impl Model {
     fn goes_before(&self, one: usize, other: usize) -> bool {
         let ((gain, cost), (others_gain, others_cost)) = (self.worth(one), self.worth(other));
         let (own, others) = (gain * others_cost, others_gain * cost);
-        own > others || own == others && self.servers[one].arrival < self.servers[other].arrival
+        let [one, other] = [one, other].map(|server| &self.servers[server]);
+        one.is_called > other.is_called
+            || one.is_called == other.is_called
+                && (own > others || own == others && one.arrival < other.arrival)
     }
 
     /// The burst, the delay and the factor of a server: the table of the host goes before that of
@@ -377,7 +382,7 @@ impl Model {
             Some(((old * weight + new * (1_000 - weight) + 500) / 1_000).max(1))
         };
         let known = &mut self.servers[server];
-        known.visits += 1;
+        (known.visits, known.is_called) = (known.visits + 1, false);
         if let Some(time) = visit.connect_time {
             known.connect_us = smooth(known.connect_us, us(time));
         }
@@ -413,6 +418,7 @@ impl Model {
         let mut order = Vec::new();
         for (number, server) in self.servers.iter_mut().enumerate() {
             (server.parked, server.address, server.visit) = (false, None, None);
+            server.is_called = false;
             (server.place, server.due) = (Place::Nowhere, end(server.due));
             order.push((server.due, std::mem::take(&mut server.arrival), number));
         }
