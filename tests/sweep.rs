@@ -263,17 +263,21 @@ fn run_plan(plan: Plan, records: bool) -> Run {
     Run { verdict, actions, files: files.collect() }
 }
 
+/// Returns the place of a URL in a web, if it has one.
+pub fn place_of(web: &Web, url: &str) -> Option<Place> {
+    let (authority, path) = url.split_once("://")?.1.split_once('/')?;
+    let host = web.host_named(authority.split(':').next()?)?;
+    web.place(host, &format!("/{path}"))
+}
+
 /// Calls `each` for each page with a capture, according to the crawl log, and says whether the
 /// capture has the page's own body.
 pub fn each_filed(web: &Web, log: &[u8], mut each: impl FnMut(Place, bool)) {
     for line in String::from_utf8_lossy(log).lines() {
         let Ok(entry) = log::parse(line) else { continue };
-        let place = entry.url.split_once("://").and_then(|(_, rest)| {
-            let (authority, path) = rest.split_once('/')?;
-            let host = web.host_named(authority.split(':').next()?)?;
-            web.place(host, &format!("/{path}"))
-        });
-        let (Some(place), Some(digest)) = (place, entry.digest) else { continue };
+        let (Some(place), Some(digest)) = (place_of(web, entry.url), entry.digest) else {
+            continue;
+        };
         // Only a part of a truncated body can be compared.
         if entry.annotations.iter().any(|word| word.ends_with("Trunc")) {
             continue;

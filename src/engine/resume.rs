@@ -202,6 +202,7 @@ impl Engine {
             cluster.checkpoint_is_durable(now.at);
         }
         let ended = self.backlog.restored(found.clean, now);
+        self.backlog.call_restored(now.at);
         let ended = ended.and_then(|()| self.restore_sites(&sites, found.clean));
         ended.map_err(|flaw| reader.damage(offset, flaw).into())
     }

@@ -258,6 +258,13 @@ impl Frontier {
         self.scheduler.is_outbid(id, (quality.millionths(), pace), now)
     }
 
+    /// Returns the rank of the server that [`Frontier::next`] would take; `None` if it would take
+    /// none.
+    pub fn best(&mut self, now: Instant) -> Option<scheduler::Rank> {
+        called!(Best(now));
+        self.scheduler.best(now)
+    }
+
     /// Sets the price of the core's time, which the policy `yield` ranks servers by. The servers
     /// get it one by one: see [`Frontier::reprice_one`].
     pub fn set_price(&mut self, price: Price) {
@@ -374,10 +381,10 @@ impl Frontier {
         self.scheduler.set_parked(id, is_parked, self.waiting(id), now);
     }
 
-    /// Lets a server go ahead of all that aren't called, until its next visit ends. A server that a
-    /// snapshot restores isn't called.
+    /// Lets a server go ahead of all that aren't called, until its next visit ends. Servers that a
+    /// snapshot restores aren't called.
     pub fn call(&mut self, id: ServerId, now: Instant) {
-        called!(CallOut(id, now));
+        called!(GoAhead(id, now));
         self.scheduler.call(id, self.waiting(id), now);
     }
 

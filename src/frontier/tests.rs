@@ -448,10 +448,7 @@ impl Pair {
         let parked = self.random.one_in(2);
         self.frontier.set_parked(self.ids[server], parked, self.now);
         self.model.servers[server].parked = parked;
-        if self.fates.len().is_multiple_of(4) {
-            self.frontier.call(self.ids[server], self.now);
-            self.model.servers[server].is_called = !self.model.servers[server].retired;
-        }
+        self.call(server);
     }
 
     fn ask_for_delay(&mut self, server: usize) {

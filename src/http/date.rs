@@ -25,11 +25,12 @@ pub fn exact_seconds(field: &[u8]) -> Option<u32> {
 /// Returns a Last-Modified field by which its page can be asked for again: that of a page which the
 /// server made a second before it sent it, or earlier. A page may change twice within a second and
 /// keep its field, so that asking by it would call the later version unmodified for ever. `date` is
-/// the server's Date field; without one, `received`, in seconds since 1970, stands for it.
+/// the server's Date field; without one, the time of the request, `asked`, in seconds since 1970,
+/// stands for it.
 ///
 /// Source: RFC 9110, section 8.8.2.2.
-pub fn last_modified(field: &[u8], date: Option<&[u8]>, received: u32) -> Option<u32> {
-    let sent = date.and_then(exact_seconds).unwrap_or(received);
+pub fn last_modified(field: &[u8], date: Option<&[u8]>, asked: u32) -> Option<u32> {
+    let sent = date.and_then(exact_seconds).unwrap_or(asked);
     exact_seconds(field).filter(|modified| *modified < sent)
 }
 

@@ -10,7 +10,7 @@
 //!
 //! to its age: the time in which a change would become as probable as it is by the signal. (WWW
 //! 2025, GREEDY-NCIS, has in addition the factor 1 / (1 - l), which makes signals of a site that
-//! announces most changes count for more; it gave less, see `bench/runs/2026-11-27-recrawl`.)
+//! announces most changes count for more; it gave less, see `bench/runs/2026-11-28-recrawl`.)
 //! Both numbers are learnt for each site: visits show whether what was signalled is so. A site that
 //! lies loses its weight.
 //!

@@ -3,6 +3,7 @@
 //! An index whose file is being closed may be there twice, in order of capture (`.open`) and
 //! sorted: the sorted one counts. The same is true of WARC files.
 
+use crate::sweep::place_of;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 use sted::ground::disk::Disk;
@@ -176,11 +177,9 @@ fn field<'a>(record: &'a [u8], name: &str) -> Option<&'a str> {
 }
 
 fn count(web: &Web, url: &str, captures: &mut Captures) {
-    let Some((_, rest)) = url.split_once("://") else { return };
-    let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
-    let host = authority.split(':').next().unwrap_or_default();
-    let place = web.host_named(host).and_then(|host| web.place(host, &format!("/{path}")));
-    if let Some(place) = place.filter(|place| matches!(place.resource, Resource::Page(_))) {
+    if let Some(place) =
+        place_of(web, url).filter(|place| matches!(place.resource, Resource::Page(_)))
+    {
         *captures.entry(place).or_default() += 1;
     }
 }

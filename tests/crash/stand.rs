@@ -2,8 +2,9 @@
 
 use super::archive::{Archive, Taken, take_away};
 use super::plan::{self, Life, Plan, Trouble};
-use crate::sweep::qualities;
+use crate::sweep::{place_of, qualities};
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +21,7 @@ use sted::study::sim::disk::MemoryDisk;
 use sted::study::sim::judge::{Captures, End, Judge, Violation};
 use sted::study::sim::settings::DiskFaults;
 use sted::study::sim::{Jump, Ran, View, World};
-use sted::study::web::{Ports, Web};
+use sted::study::web::{Place, Ports, Web};
 use sted::url::scope::Scope;
 
 /// A deliberate fault, to test whether the judge notices it.
@@ -179,8 +180,10 @@ fn conclude(
     archived: Option<&Web>,
     rating: &rating::Settings,
 ) -> Result<(), String> {
+    let mut captures = Captures::default();
     if let Some(web) = archived {
-        judge.check_archive(at, &Archive::of(disk, taken).read(web)?);
+        captures = Archive::of(disk, taken).read(web)?;
+        judge.check_archive(at, &captures);
     }
     // A crawl that ends at a limit may go on with its files.
     let is_over = engine.stop_reason() == Some(StopReason::Finished);
@@ -193,6 +196,20 @@ fn conclude(
     let text = String::from_utf8(text).map_err(|error| format!("crawl.log: {error}"))?;
     if let Some(line) = text.lines().find(|line| log::parse(line).is_err()) {
         return Err(format!("crawl.log: {line:?}"));
+    }
+    if let Some((known, web)) = engine.known_pages().zip(archived) {
+        // Pages that redirects led to may be the targets of known ones.
+        let is_found = |entry: &log::Entry<'_>| {
+            entry.status == 200 && !entry.path.unwrap_or_default().contains('R')
+        };
+        let found = text.lines().filter_map(|line| log::parse(line).ok()).filter(is_found);
+        let places = found.filter_map(|entry| place_of(web, entry.url));
+        let pages: BTreeSet<Place> = places.filter(|place| captures.contains_key(place)).collect();
+        let (least, left) = (pages.len() as u64, engine.captures_left() as u64);
+        let remembered = known.pages + known.visits.forgotten + left;
+        if remembered < least {
+            return Err(format!("{remembered} of {least} pages are known or were given up"));
+        }
     }
     let listed = |broken: Vec<Violation>| -> String {
         broken.iter().map(|one| format!("\n  {one}")).collect()

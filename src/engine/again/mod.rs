@@ -15,9 +15,9 @@
 //!        | what is known of the page
 //! ```
 //!
-//! Laws: a known page is in the calendar, in a queue, or under way, and in one of them. It isn't
-//! visited before `interval_min` has passed. No server has more than [`QUEUED_MAX`] known pages in
-//! its queue: a server with more of them that are due takes its best, by a bar of its own.
+//! Laws: a known page is in the calendar, too young, in a queue, or under way: in one of them. It
+//! isn't visited before `interval_min` has passed. No server has more than [`QUEUED_MAX`] known
+//! pages in its queue: one with more of them that are due takes its best, by a bar of its own.
 //! Memory: an entry in a map for each server with known pages. Cost: that of the calendar, and a
 //! fixed number of units of work for each page that comes up.
 
@@ -181,9 +181,9 @@ impl Again {
         self.bar.worth()
     }
 
-    /// Returns when the next page is due, in seconds since 1970; `None` if no page waits.
-    pub(super) fn next_due(&self) -> Option<u32> {
-        self.calendar.next_due().into_iter().chain(self.young.next()).min()
+    /// Returns when the next page in the calendar is due, in seconds since 1970; `None` if none is.
+    fn next_due(&self) -> Option<u32> {
+        self.calendar.next_due()
     }
 
     /// Returns from when on pages come up before their time, in seconds since 1970; `None` if none
@@ -237,6 +237,11 @@ impl Again {
             server.multiple = (server.multiple * falls).max(1.0);
             self.queued = self.queued.saturating_sub(1);
         }
+    }
+
+    /// Returns whether a server has known pages in its queue, or under way.
+    pub(super) fn has_queued(&self, id: ServerId) -> bool {
+        self.servers.get(&id).is_some_and(|server| server.queued > 0)
     }
 
     fn is_full(&self, id: ServerId) -> bool {

@@ -119,7 +119,8 @@ impl Engine {
         (gives && since > 0).then(|| since.saturating_sub(LATE_S))
     }
 
-    /// Delivers signals to pages in the calendar, within the turn's budget.
+    /// Delivers signals to pages in the calendar, within the turn's budget. Pages that are
+    /// overtaken or too young take theirs when they come up, if that is before the next pass.
     pub(super) fn deliver_signals(&mut self) {
         let (at, now) = (self.turn.at(), self.turn.unix().seconds());
         loop {

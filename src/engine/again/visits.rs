@@ -100,7 +100,8 @@ impl Engine {
         }
         let (at, now) = (self.turn.at(), self.unix_seconds());
         let signals = again.signals.deadline(at, now);
-        let Some(due) = again.next_due() else { return signals };
+        let due = again.next_due().into_iter().chain(again.young.next()).min();
+        let Some(due) = due else { return signals };
         // What is next in line is looked for before its time, if a visit is granted.
         let is_idle = self.has_idle_slot();
         let early = again.early_from().filter(|_| again.bar.may_visit() || is_idle);
@@ -118,7 +119,7 @@ impl Engine {
         Some(KnownPages {
             pages: again.pages(),
             queued: again.queued(),
-            next_s: again.next_due().map(|due| due.saturating_sub(now)),
+            next_s: again.next_due().or(again.young.next()).map(|due| due.saturating_sub(now)),
             bar: again.bar(),
             visits: *again.counts(),
         })
@@ -227,10 +228,8 @@ impl Engine {
         // What has vanished, failed or was refused isn't looked at before its time.
         let waits = now < entry.not_before || is_early && known.gone > 0;
         if age <= least || waits {
-            let ready = match known.gone {
-                0 => known.visited.saturating_add(least + 1).max(entry.not_before),
-                _ => due.max(entry.not_before),
-            };
+            let ready = known.visited.saturating_add(least + 1).max(entry.not_before);
+            let ready = if known.gone > 0 { ready.max(due) } else { ready };
             if is_early {
                 again.add_young(ready, due, &entry);
             } else {

@@ -1,5 +1,7 @@
 //! Known pages that came up early, and too soon after their last visit: they wait beside the
-//! calendar until they are old enough, so that an idle crawl gets to the pages behind them.
+//! calendar until they are old enough, so that an idle crawl gets to the pages behind them. If
+//! [`PAGES_MAX`] wait (after many have vanished, for example), the crawl gets no further until the
+//! first of them is old enough.
 //!
 //! Law: a page that is added is taken once, when its time has come; those with earlier times first.
 //! Memory: [`PAGES_MAX`] pages, with their URLs.
@@ -9,12 +11,14 @@ use std::collections::BTreeMap;
 /// The most pages that wait. If there are as many, no other page comes up early.
 const PAGES_MAX: usize = 10_000;
 
+/// When a page is old enough, in seconds since 1970, and its place among those of that time.
+type Turn = (u32, u64);
+
 /// Pages that are too young to be visited.
 #[derive(Debug, Default)]
 pub(super) struct Young {
-    /// By the time at which they are old enough, in seconds since 1970, and the order in which they
-    /// were added; with the times for which they were filed.
-    pages: BTreeMap<(u32, u64), (u32, Box<[u8]>)>,
+    /// With the times for which they were filed.
+    pages: BTreeMap<Turn, (u32, Box<[u8]>)>,
     /// The number of pages ever added.
     added: u64,
 }
@@ -46,9 +50,9 @@ impl Young {
         self.pages.len() as u64
     }
 
-    /// Returns all pages.
-    pub(super) fn pages(&self) -> impl Iterator<Item = &[u8]> {
-        self.pages.values().map(|(_, page)| &**page)
+    /// Returns all pages, with the times for which they were filed.
+    pub(super) fn pages(&self) -> impl Iterator<Item = (u32, &[u8])> {
+        self.pages.values().map(|(due, page)| (*due, &**page))
     }
 }
 

@@ -213,6 +213,11 @@ impl Engine {
         is_kept
     }
 
+    /// Returns the number of captures left to be read back, now or when their URLs come up.
+    pub fn captures_left(&self) -> usize {
+        self.archive.replays.len()
+    }
+
     /// Returns how many captures were read back so far, and how many there are to read back in all;
     /// `None` when no more can be read now.
     pub fn reread(&self) -> Option<(usize, usize)> {

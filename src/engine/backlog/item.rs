@@ -87,8 +87,7 @@ impl Item {
         }
     }
 
-    /// Returns whether a visit was granted to the item, so that its server goes ahead of those with
-    /// new URLs only.
+    /// Returns whether a visit was granted to the item, so that its server is called.
     pub fn is_granted(&self) -> bool {
         self.parts().is_granted()
     }

@@ -146,6 +146,19 @@ impl Backlog {
         names
     }
 
+    /// Calls the servers of a restored crawl whose queues begin with a known page, or may: with a
+    /// URL that goes first. Takes time linear in the servers.
+    pub(super) fn call_restored(&mut self, now: Instant) {
+        if self.again.is_some() {
+            let ids = (0..self.frontier.servers()).map(ServerId::from_index);
+            for id in ids.collect::<Vec<_>>() {
+                if self.frontier.next_key(id).is_some_and(|key| key.is_first) {
+                    self.frontier.call(id, now);
+                }
+            }
+        }
+    }
+
     /// Queues a URL at a server. Returns whether it was queued.
     pub fn add_to(
         &mut self,
@@ -244,10 +257,11 @@ impl Backlog {
     /// Ends a visit, and puts its candidate back into the queue. Returns when the server may be
     /// visited again: see [`Frontier::finish`].
     pub fn finish(&mut self, id: ServerId, visit: &Visit, now: Instant) -> Instant {
-        let is_called = self.again.is_some() && self.peek(id).is_some_and(Item::is_granted);
         self.drop_candidate(id);
         let due = self.frontier.finish(id, visit, now);
-        if is_called {
+        // Or a hop, or a robots.txt, ahead of a known page.
+        let is_first = || self.frontier.next_key(id).is_some_and(|key| key.is_first);
+        if self.again.as_ref().is_some_and(|again| again.has_queued(id)) && is_first() {
             self.frontier.call(id, now);
         }
         due

@@ -52,6 +52,8 @@ pub(in crate::engine) struct OpenVisit {
     pub(in crate::engine) tally: Visit,
     /// Whether the connection of the visit was parked before (kept open since an earlier visit).
     pub(in crate::engine) reused: bool,
+    /// Whether the visit has requested a known page whose visit was granted.
+    pub(in crate::engine) serves_known: bool,
     /// Whether the visit makes no more requests, even if it may make more by its burst (the maximum
     /// number of requests in a visit).
     pub(in crate::engine) over: bool,
@@ -60,7 +62,8 @@ pub(in crate::engine) struct OpenVisit {
 impl OpenVisit {
     /// Returns a visit that begins now.
     pub(in crate::engine) fn new(began: Instant, reused: bool) -> Self {
-        Self { tally: Visit { began, ..Visit::default() }, reused, over: false }
+        let tally = Visit { began, ..Visit::default() };
+        Self { tally, reused, serves_known: false, over: false }
     }
 
     /// Makes the next visit of the server begin no earlier than `until`, by this rule.

@@ -91,7 +91,7 @@ impl Engine {
         let before = self.wire.conn(slot).outbox.pending().len();
         let later = self.is_ahead(slot);
         let (mut deferred, mut held) = (false, false);
-        while !later && self.may_send(slot) && !self.is_outbid(slot) {
+        while !later && self.may_send(slot) && !self.should_end(slot) {
             let id = self.wire.conn(slot).server;
             match self.next_item(id) {
                 Next::Item(item, robots_line) => {
@@ -198,6 +198,7 @@ impl Engine {
         self.counts.sent_bytes += bytes as u64;
         conn.pipeline.sent(1);
         conn.visit.tally.requests += 1;
+        conn.visit.serves_known |= fetch.item.is_granted();
         self.counts.requests += 1;
         self.wire.first_request.get_or_insert(self.turn.at());
         self.counts.robots += u64::from(fetch.item.is_robots());

@@ -54,7 +54,7 @@ impl Scheduler {
         for (id, (other_is, other)) in line {
             let earlier = (self.server(id).arrival, id) < (self.server(first).arrival, first);
             let is_behind = is_better(other, worth) || (!is_better(worth, other) && earlier);
-            if other_is > is_called || other_is == is_called && is_behind {
+            if other_is && !is_called || other_is == is_called && is_behind {
                 let [own, others] = [first, id].map(|id| self.origin(id).as_str());
                 return Err(format!("{own} {worth:?} goes before {others} {other:?}"));
             }

@@ -277,6 +277,7 @@ impl Scheduler {
         if !self.settings.schedule.policy.ends_early() {
             return false;
         }
+        // Of a called server the offer counts as that of any other, though it goes first.
         let Some(best) = self.best(now) else { return false };
         let (server, price) = (self.server(id), self.prices.of(id));
         server.estimates.offers_less(next, best.fraction, &self.settings.schedule, price)

@@ -4,6 +4,14 @@ use super::*;
 use std::collections::BTreeSet;
 
 impl Pair {
+    /// Calls a server one time in four. That isn't drawn, so that the other draws stay the same.
+    pub(super) fn call(&mut self, server: usize) {
+        if self.fates.len().is_multiple_of(4) {
+            self.frontier.call(self.ids[server], self.now);
+            self.model.servers[server].is_called = !self.model.servers[server].retired;
+        }
+    }
+
     /// Laws: nothing is lost; states are what they say; and no wake-up comes too late.
     pub(super) fn check(&mut self) {
         self.look();

@@ -349,7 +349,7 @@ impl Model {
         let (own, others) = (gain * others_cost, others_gain * cost);
         let [is_called, other_is] = [one, other].map(|server| self.servers[server].is_called);
         let is_earlier = || self.arrival(one) < self.arrival(other);
-        is_called > other_is
+        is_called && !other_is
             || is_called == other_is && (own > others || own == others && is_earlier())
     }
 

@@ -329,14 +329,14 @@ impl Calendar {
         self.log.as_mut().map_or(Ok(()), |log| log.write(all, disk))
     }
 
-    /// Returns what a checkpoint must keep. `extra` is pages that were taken and whose visit isn't
-    /// over: they will come up again, now.
+    /// Returns what a checkpoint must keep. `extra` is pages that were taken and wait elsewhere,
+    /// with their times: they will come up again, now, in no order.
     ///
     /// # Errors
     /// The disk reports an error.
     pub fn mark<'a>(
         &mut self,
-        extra: impl Iterator<Item = &'a [u8]>,
+        extra: impl Iterator<Item = (u32, &'a [u8])>,
         disk: &mut dyn Disk,
     ) -> Result<Mark, disk::Error> {
         let mut state = Vec::new();
@@ -344,13 +344,13 @@ impl Calendar {
         // What has come up and what was taken comes up again in the unit of the hand.
         let mut now = self.heads[self.taken..].to_vec();
         let mut pages = count(&now).expect("they were checked");
-        let extra = extra.map(|page| (self.hand << UNIT, page));
-        let overtaken = self.overtaken.iter().map(|((due, _), page)| (*due, &**page));
-        for (due, page) in extra.chain(overtaken) {
+        let mut add = |due: u32, page: &[u8]| {
             now.put_u32(due);
             now.put_bytes(page);
             pages += 1;
-        }
+        };
+        extra.for_each(|(due, page)| add(due, page));
+        self.overtaken.iter().for_each(|((due, _), page)| add(*due, page));
         let own = slot_of(self.hand, self.hand);
         for (number, slot) in self.slots.iter().enumerate() {
             let more = if number == own { pages } else { 0 };

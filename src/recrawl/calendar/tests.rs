@@ -148,9 +148,9 @@ impl Pair {
         while visited.len() < 3 && self.calendar.take(self.now, &mut page).is_some() {
             visited.push(std::mem::take(&mut page));
         }
-        let mark = self.calendar.mark(visited.iter().map(Vec::as_slice), &mut self.disk);
-        let mark = mark.expect("it works");
         let hand = self.calendar.hand << UNIT;
+        let extra = visited.iter().map(|page| (hand, page.as_slice()));
+        let mark = self.calendar.mark(extra, &mut self.disk).expect("it works");
         self.is_loose = true;
         let (pages, now) = (self.pages.clone(), self.now);
         (0..self.random.below(10)).for_each(|_| self.file());

@@ -263,7 +263,7 @@ impl Model {
         let ((gain, cost), (others_gain, others_cost)) = (self.worth(one), self.worth(other));
         let (own, others) = (gain * others_cost, others_gain * cost);
         let [one, other] = [one, other].map(|server| &self.servers[server]);
-        one.is_called > other.is_called
+        one.is_called && !other.is_called
             || one.is_called == other.is_called
                 && (own > others || own == others && one.arrival < other.arrival)
     }
