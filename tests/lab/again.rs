@@ -93,12 +93,13 @@ fn visits_in(crawl: &Crawl) -> Visits {
 
 /// Returns the share of the second half of the time for which the copies were up to date.
 fn freshness(web: &Web, visits: &Visits, until: Duration) -> f64 {
-    let from = until / 2;
+    // The crawl begins after its web, and so ends after it.
+    let within = |at: Duration| at.clamp(until / 2, until);
     let (mut fresh, mut all) = (0.0, 0.0);
     for (place, visits) in visits {
         let ends = visits[1..].iter().map(|visit| visit.at).chain([until]);
         for (visit, end) in visits.iter().zip(ends) {
-            let (begin, end) = (visit.at.max(from), end.max(from));
+            let (begin, end) = (within(visit.at), within(end));
             let change = web.next_change(*place, visit.at).unwrap_or(Duration::MAX);
             fresh += (change.clamp(begin, end) - begin).as_secs_f64();
             all += (end - begin).as_secs_f64();
