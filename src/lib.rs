@@ -28,6 +28,8 @@ pub mod robots;
 
 pub mod links;
 
+pub mod consent;
+
 pub mod sitemap;
 
 pub mod store;

@@ -66,7 +66,8 @@ fn reply(host: &str, path: &str, port: u16) -> Option<(u16, &'static str, String
     let later = Some((503, "Retry-After: 50\r\n", String::new()));
     match (host, path) {
         ("a.test", "/robots.txt") => {
-            page("User-agent: *\n\nAllow: /private/y\nDisallow: /private/\n".to_owned())
+            let rules = "User-agent: *\n\nAllow: /private/y\nDisallow: /private/\n";
+            page(format!("{rules}Content-Usage: /page train-ai=n, search=y\nLicense: /terms\n"))
         }
         ("rob.test", "/robots.txt") => Some((500, "", String::new())),
         (_, "/robots.txt") => Some((404, "", String::new())),
@@ -249,6 +250,8 @@ sync_period = "100ms"
 const FATES: &[(&str, &str, &str)] = &[
     ("http://a.test:PORT/", "fetched", "status 200, "),
     ("http://a.test:PORT/page", "fetched", "record warc/"),
+    ("http://a.test:PORT/page", "fetched", "License: /terms; reserved for ai-train; allowed for"),
+    ("http://a.test:PORT/target", "fetched", "use License: /terms"),
     ("http://a.test:PORT/page?utm_source=x", "duplicate", "by url.drop_params"),
     ("http://A.test:PORT/page#top", "fetched", "URL http://a.test"),
     ("http://a.test:PORT/r", "fetched", "/target: status 200"),

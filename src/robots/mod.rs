@@ -9,8 +9,8 @@
 //! end a list of User-agent lines. Adopted from the reference parser: the colon may be missing
 //! between two words, and the keys of User-agent and Disallow may be misspelt in the ways that it
 //! accepts. UTF-16 and UTF-32 are decoded, and HTML around the lines is removed. Beyond the
-//! standard there are Crawl-delay (it applies to the User-agent lines right above it) and Sitemap
-//! (it applies to the file).
+//! standard there are Crawl-delay (it applies to the User-agent lines right above it), Sitemap (it
+//! applies to the file), and lines about the use of pages (`usage.rs`).
 //!
 //! Where the standard and the reference matcher interpret a file differently, the interpretation
 //! that forbids wins. A rule that forbids matches by the standard, which treats all spellings of a
@@ -35,14 +35,22 @@ mod search;
 #[cfg(test)]
 mod tests;
 mod text;
+mod usage;
+
+pub use usage::Usage;
 
 use crate::ground::codec::{Put, Short, Take};
 use matching::Table;
 use std::time::Duration;
+use usage::Usages;
 
 /// The number of bytes of a file that are parsed; the standard requires at least this (2.5). If the
 /// file is longer, pass one byte more than this: a file of exactly this size counts as complete.
 pub const SIZE_BYTES_MAX: usize = 500 * 1024;
+
+/// What the first byte of encoded rules says that they have.
+const HAS_DELAY: u8 = 1;
+const HAS_USAGES: u8 = 2;
 
 /// The maximum number of Sitemap lines kept of one file; later ones are dropped.
 pub const SITEMAPS_MAX: usize = 1_000;
@@ -162,6 +170,8 @@ pub struct Rules {
     crawl_delay: Option<Duration>,
     /// The URLs of the sitemaps that the file names, one on each line.
     sitemaps: Box<str>,
+    /// What the file says of the use of pages; `None` if nothing.
+    usages: Option<Box<Usages>>,
 }
 
 impl Rules {
@@ -201,6 +211,13 @@ impl Rules {
         (verdict.unwrap_or(Verdict::NO_RULE), units)
     }
 
+    /// Returns what the file says of the use of `target`, a path with its query in any spelling,
+    /// and the work that it took, as [`Rules::check_counted`] does.
+    pub fn usage(&self, target: &str) -> (Usage<'_>, usize) {
+        let target = || octets::Target::new(target.as_bytes());
+        self.usages.as_ref().map_or_else(Default::default, |usages| usages.of_target(&target()))
+    }
+
     /// Returns the time between two requests that the file asks for; the longest, if it names
     /// several. Returns `None` if it names none.
     pub fn crawl_delay(&self) -> Option<Duration> {
@@ -217,9 +234,11 @@ impl Rules {
     /// they were reported already.
     pub fn encode(&self, out: &mut Vec<u8>) {
         let delay_us = self.crawl_delay.map(|delay| delay.as_micros());
-        out.put_bool(delay_us.is_some());
+        let has_usages = if self.usages.is_some() { HAS_USAGES } else { 0 };
+        out.put_u8(u8::from(delay_us.is_some()) | has_usages);
         out.put_varint(delay_us.and_then(|us| u64::try_from(us).ok()).unwrap_or(0));
         self.table.encode(out);
+        self.usages.iter().for_each(|usages| usages.encode(out));
     }
 
     /// Decodes the rules that [`Rules::encode`] wrote: the verdicts and lines are the same.
@@ -227,9 +246,14 @@ impl Rules {
     /// # Errors
     /// Returns [`Short`] if the bytes end early or are damaged.
     pub fn decode(take: &mut Take<'_>) -> Result<Self, Short> {
-        let (has_delay, delay_us) = (take.bool()?, take.varint()?);
-        let crawl_delay = has_delay.then(|| Duration::from_micros(delay_us));
-        Ok(Self { table: Table::decode(take)?, crawl_delay, sitemaps: Box::default() })
+        let (has, delay_us) = (take.u8()?, take.varint()?);
+        if has & !(HAS_DELAY | HAS_USAGES) != 0 {
+            return Err(Short);
+        }
+        let crawl_delay = (has & HAS_DELAY != 0).then(|| Duration::from_micros(delay_us));
+        let table = Table::decode(take)?;
+        let usages = if has & HAS_USAGES == 0 { None } else { Some(Usages::decode(take)?.into()) };
+        Ok(Self { table, crawl_delay, sitemaps: Box::default(), usages })
     }
 
     /// Returns the rule that decided on `verdict`, which is a result of [`Rules::check`], in its
@@ -253,11 +277,12 @@ impl Rules {
 
     /// Returns the size of the rules in memory, in bytes.
     pub fn size_bytes(&self) -> usize {
-        size_of::<Self>() + self.table.heap_bytes() + self.sitemaps.len()
+        let usages = self.usages.as_ref().map_or(0, |usages| usages.size_bytes());
+        size_of::<Self>() + self.table.heap_bytes() + self.sitemaps.len() + usages
     }
 
-    /// Returns whether there is any rule for this product.
+    /// Returns whether there is any rule for this product, or anything about use.
     pub fn has_rules(&self) -> bool {
-        !self.table.is_empty()
+        !self.table.is_empty() || self.usages.is_some()
     }
 }

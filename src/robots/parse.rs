@@ -9,6 +9,7 @@
 //! Source: RFC 9309 2.1, 2.2.1, 2.2.4, 2.5.
 
 use super::matching::Builder;
+use super::usage::{self, Lines as UsageLines};
 use super::{Ending, File, Rules, SITEMAPS_BYTES_MAX, SITEMAPS_MAX, text};
 use encoding_rs::WINDOWS_1252;
 use std::borrow::Cow;
@@ -81,6 +82,8 @@ enum Key {
     Disallow,
     CrawlDelay,
     Sitemap,
+    Use(usage::Key),
+    License,
 }
 
 /// Parses the record on a line to its key and value; `None` if the key is unknown.
@@ -95,7 +98,7 @@ fn record(line: &[u8]) -> Option<(Key, &[u8])> {
 
 /// Returns the key that a name means; `None` if it is unknown. User-agent, Disallow, Sitemap and
 /// Crawl-delay are also recognized by the misspellings and prefixes that the reference parser
-/// accepts; Allow by its exact name only.
+/// accepts; the others by their exact names only.
 fn key_of(name: &[u8]) -> Option<Key> {
     const KEYS: [(Key, &[&[u8]]); 4] = [
         (Key::UserAgent, &[b"user-agent", b"useragent", b"user agent"]),
@@ -106,8 +109,14 @@ fn key_of(name: &[u8]) -> Option<Key> {
         (Key::Sitemap, &[b"sitemap", b"site-map", b"site map"]),
         (Key::CrawlDelay, &[b"crawl-delay", b"crawldelay", b"crawl delay"]),
     ];
-    if name.eq_ignore_ascii_case(b"allow") {
-        return Some(Key::Allow);
+    const EXACT: [(Key, &[u8]); 4] = [
+        (Key::Allow, b"allow"),
+        (Key::Use(usage::Key::Signal), b"content-signal"),
+        (Key::Use(usage::Key::Usage), b"content-usage"),
+        (Key::License, b"license"),
+    ];
+    if let Some((key, _)) = EXACT.iter().find(|(_, known)| name.eq_ignore_ascii_case(known)) {
+        return Some(*key);
     }
     let first = name.first()?.to_ascii_lowercase();
     let begins = |known: &&[u8]| {
@@ -189,13 +198,15 @@ struct Reader<'a> {
     /// the list of names (2.2.4).
     audience: Audience,
     audience_closed: bool,
-    /// The audience of Crawl-delay lines. The standard doesn't define the field, and authors expect
-    /// it to end the list of names. Otherwise a delay for one crawler would also slow down the one
-    /// that is named after it.
+    /// The audience of Crawl-delay lines, and of those about use. The standard doesn't define these
+    /// fields, and authors expect them to end the list of names. Otherwise a delay for one crawler
+    /// would also slow down the one that is named after it.
     delayed: Audience,
     delayed_closed: bool,
-    sitemaps: String,
-    sitemaps_count: usize,
+    /// The URLs of sitemaps, one on each line, and their number.
+    sitemaps: (String, usize),
+    /// What is said of use above the first group, and of the whole file.
+    for_all: UsageLines,
     /// True once there was a rule for any crawler.
     has_rule_lines: bool,
     has_agents: bool,
@@ -206,6 +217,7 @@ struct Reader<'a> {
 struct AudienceRules {
     rules: Builder,
     crawl_delay: Option<Duration>,
+    usages: UsageLines,
 }
 
 impl<'a> Reader<'a> {
@@ -219,8 +231,8 @@ impl<'a> Reader<'a> {
             audience_closed: false,
             delayed: Audience::default(),
             delayed_closed: false,
-            sitemaps: String::new(),
-            sitemaps_count: 0,
+            sitemaps: (String::new(), 0),
+            for_all: UsageLines::default(),
             has_rule_lines: false,
             has_agents: false,
         }
@@ -233,6 +245,8 @@ impl<'a> Reader<'a> {
             Key::Disallow => self.disallow(trimmed(value), line),
             Key::CrawlDelay => self.crawl_delay(value),
             Key::Sitemap => self.sitemap(value),
+            Key::Use(key) => self.usage(key, value),
+            Key::License => self.for_all.add_license(value),
         }
     }
 
@@ -293,6 +307,16 @@ impl<'a> Reader<'a> {
         }
     }
 
+    fn usage(&mut self, key: usage::Key, value: &[u8]) {
+        if !self.has_agents {
+            return self.for_all.add(key, value);
+        }
+        self.delayed_closed = true;
+        if let Some(rules) = self.rules_of(self.delayed) {
+            rules.usages.add(key, value);
+        }
+    }
+
     /// Returns the rules of `audience`; `None` if it doesn't include this crawler.
     fn rules_of(&mut self, audience: Audience) -> Option<&mut AudienceRules> {
         if audience.product {
@@ -306,20 +330,24 @@ impl<'a> Reader<'a> {
 
     fn sitemap(&mut self, value: &[u8]) {
         let Ok(url) = std::str::from_utf8(value) else { return };
-        let room = SITEMAPS_BYTES_MAX - self.sitemaps.len();
-        if self.sitemaps_count < SITEMAPS_MAX && url.len() < room && is_web_url(url) {
-            self.sitemaps.push_str(url);
-            self.sitemaps.push('\n');
-            self.sitemaps_count += 1;
+        let (sitemaps, count) = &mut self.sitemaps;
+        let room = SITEMAPS_BYTES_MAX - sitemaps.len();
+        if *count < SITEMAPS_MAX && url.len() < room && is_web_url(url) {
+            sitemaps.push_str(url);
+            sitemaps.push('\n');
+            *count += 1;
         }
     }
 
     fn finish(self) -> Rules {
         let rules = if self.named { self.for_product } else { self.for_everyone };
+        let mut usages = self.for_all;
+        usages.append(rules.usages);
         Rules {
+            usages: usages.finish(),
             table: rules.rules.finish(),
             crawl_delay: rules.crawl_delay,
-            sitemaps: self.sitemaps.into_boxed_str(),
+            sitemaps: self.sitemaps.0.into_boxed_str(),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 mod leniency;
 mod shown;
+mod usage;
 mod worst;
 use super::*;
 use crate::ground::random::Random;

@@ -224,6 +224,7 @@ mod tests {
             line: Some(7),
             rule: None,
             until_us: None,
+            usage: None,
         };
         About {
             url: "http://a.test/x".to_owned(),

@@ -4,7 +4,7 @@ use super::history::{History, Line};
 use super::words::{before, number, outcome_of, when};
 use crate::commands::show::time;
 use crate::engine::why::{
-    About, KnownPage, Place, RobotsVerdict, RobotsView, ServerView, Subject, Why,
+    About, KnownPage, Place, RobotsVerdict, RobotsView, ServerView, Subject, UsageView, Why,
 };
 use crate::ground::quality::Quality;
 use std::time::Duration;
@@ -42,7 +42,7 @@ fn steps(page: &mut Page, why: &Why, about: &About, history: &History) {
     }
     let scope = if about.in_scope { "in scope" } else { "out of scope" };
     page.step("scope", &format!("{scope}: {}", about.scope_rule));
-    page.step("robots", &robots(&about.robots, why.at_us));
+    robots(page, &about.robots, why.at_us);
     page.step(
         "seen",
         match about.is_known {
@@ -125,7 +125,14 @@ fn again(known: &KnownPage, about: &About, now_us: u64) -> String {
     text + &format!("; a visit now is worth {} % of the bar", number(known.worth_percent))
 }
 
-fn robots(view: &RobotsView, now_us: u64) -> String {
+fn robots(page: &mut Page, view: &RobotsView, now_us: u64) {
+    page.step("robots", &verdict(view, now_us));
+    if let Some(view) = &view.usage {
+        page.step("use", &usage(view));
+    }
+}
+
+fn verdict(view: &RobotsView, now_us: u64) -> String {
     let mut text = match view.verdict {
         RobotsVerdict::NotObeyed => "not obeyed (politeness.robots)",
         RobotsVerdict::NotKnown => "not known yet: it is requested before the first page",
@@ -145,6 +152,16 @@ fn robots(view: &RobotsView, now_us: u64) -> String {
     }
     if let Some(until) = view.until_us {
         text += &format!(" (valid until {})", when(until, now_us));
+    }
+    text
+}
+
+fn usage(view: &UsageView) -> String {
+    let mut text = view.lines.join("; ");
+    for (purposes, what) in [(&view.reserved, "reserved"), (&view.allowed, "allowed")] {
+        if !purposes.is_empty() {
+            text += &format!("; {what} for {}", purposes.join(", "));
+        }
     }
     text
 }

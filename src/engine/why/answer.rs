@@ -100,6 +100,20 @@ pub struct RobotsView {
     pub rule: Option<String>,
     /// Until when the verdict is valid, in microseconds since 1970.
     pub until_us: Option<u64>,
+    /// What the file says of the use of the page; `None` if nothing.
+    #[serde(default)]
+    pub usage: Option<UsageView>,
+}
+
+/// What a robots.txt says of the use of a page.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UsageView {
+    /// Its lines, without their paths.
+    pub lines: Vec<String>,
+    /// The purposes for which it reserves the page.
+    pub reserved: Vec<String>,
+    /// The purposes for which it allows the page.
+    pub allowed: Vec<String>,
 }
 
 /// The verdict of robots.txt.

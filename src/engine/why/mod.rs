@@ -20,14 +20,16 @@ use super::robots::COPY_BYTES;
 use super::robots::state::{Robots, RobotsStatus};
 use super::seeds::SEED;
 use super::visit::Hold;
+use crate::consent::{self, Consent, Standing};
 use crate::frontier::{Burst, Search, ServerId, ServerState};
 use crate::ground::frame;
 use crate::ground::time::{Instant, Now};
-use crate::robots::Rules;
+use crate::robots::{Rules, Usage};
 use crate::seen::lookup::{self, Lookup};
 use crate::url::{Fingerprint, Url, UrlRef};
 pub use answer::{
-    About, KnownPage, Obstacle, Place, RobotsVerdict, RobotsView, ServerView, Subject, Waiting, Why,
+    About, KnownPage, Obstacle, Place, RobotsVerdict, RobotsView, ServerView, Subject, UsageView,
+    Waiting, Why,
 };
 use smallvec::SmallVec;
 
@@ -254,7 +256,8 @@ impl Engine {
 
     /// Returns what robots.txt says about the URL.
     fn robots_view(&mut self, question: &mut Question<'_>) -> RobotsView {
-        let verdict = |verdict| RobotsView { verdict, line: None, rule: None, until_us: None };
+        let verdict =
+            |verdict| RobotsView { verdict, line: None, rule: None, until_us: None, usage: None };
         if !self.settings.robots.obey {
             return verdict(RobotsVerdict::NotObeyed);
         }
@@ -339,6 +342,7 @@ impl Engine {
 /// Returns the verdict of rules about a URL, and the units of work that it took.
 fn check(rules: &Rules, url: UrlRef<'_>) -> (RobotsView, usize) {
     let (verdict, units) = rules.check_counted(url.target());
+    let (usage, more) = rules.usage(url.target());
     let view = RobotsView {
         verdict: match verdict.allowed {
             true => RobotsVerdict::Allowed,
@@ -347,6 +351,41 @@ fn check(rules: &Rules, url: UrlRef<'_>) -> (RobotsView, usize) {
         line: (verdict.line > 0).then_some(verdict.line),
         rule: rules.rule_of(verdict),
         until_us: None,
+        usage: usage_view(usage),
     };
-    (view, units)
+    (view, units + more)
+}
+
+/// How many lines about use are shown, and how many characters of each.
+const USAGE_LINES: usize = 20;
+const USAGE_CHARS: usize = 300;
+
+/// Returns what lines about use mean; `None` if there is none.
+fn usage_view(usage: Usage<'_>) -> Option<UsageView> {
+    let kinds = [
+        ("Content-Signal", usage.signals),
+        ("Content-Usage", usage.usages),
+        ("License", usage.licenses),
+    ];
+    let all = kinds.iter().flat_map(|(key, values)| {
+        values.lines().map(move |value| {
+            let shown =
+                value.chars().take(USAGE_CHARS).map(|c| if c.is_control() { '?' } else { c });
+            let rest = if value.chars().nth(USAGE_CHARS).is_some() { "..." } else { "" };
+            format!("{key}: {}{rest}", shown.collect::<String>())
+        })
+    });
+    let more = all.clone().count().saturating_sub(USAGE_LINES);
+    let more = (more > 0).then(|| format!("{more} more lines"));
+    let lines = all.take(USAGE_LINES).chain(more);
+    let signals = usage.signals.lines().map(|it| Consent::of_content_signal(it.as_bytes()));
+    let usages = usage.usages.lines().map(|it| Consent::of_content_usage(it.as_bytes()));
+    let said = signals.chain(usages).fold(Consent::default(), |all, one| all | one);
+    let are = |standing: Standing| {
+        let all = consent::Purpose::ALL.into_iter().filter(|it| said.standing(*it) == standing);
+        all.map(|purpose| purpose.name().to_owned()).collect()
+    };
+    let (reserved, allowed) = (are(Standing::Reserved), are(Standing::Allowed));
+    let view = UsageView { lines: lines.collect(), reserved, allowed };
+    (!view.lines.is_empty()).then_some(view)
 }
