@@ -268,7 +268,6 @@ fn sweep_of_crashes() {
 fn fresh() {
     trials::fresh_seeds("crashes", judge_all);
     trials::fresh_seeds("crashes under commands", judge_orders);
-    trials::fresh_seeds("crashes of crawls that come back", judge_again);
 }
 
 /// Writes what a crawl did and wrote to `folder`, for inspection.
