@@ -15,8 +15,8 @@
 //! (no visit begins before it) and a cap on simultaneous visits. A ready server that one of its
 //! groups doesn't admit is *held back*: it waits in that group. The *rank* of a ready server is its
 //! place in the order of the policy; servers that are *called* come before those that aren't.
-//! Servers of equal rank go in the order of *arrival*, a number
-//! that a server gets when it becomes ready or goes to sleep.
+//! Servers of equal rank go in the order of *arrival*, a number that a server gets when it becomes
+//! ready or goes to sleep.
 //!
 //! Laws (tested against a naive model, for each policy): [`Scheduler::next`] returns the best
 //! server, by the policy, of all that have a URL in memory, whose rest is over and whose groups all
