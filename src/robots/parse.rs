@@ -18,7 +18,14 @@ use std::time::Duration;
 pub(super) fn parse(text: &[u8], product: &str, ending: Ending) -> File {
     let text = text::whole_lines(text);
     let is_html = is_html(&text);
-    let text = if is_html { Cow::Owned(text::html_to_text(&text)) } else { text };
+    let extract = is_html.then(|| text::html_to_text(&text));
+    let file_lines = extract.as_ref().map(|extract| extract.page_lines(&text));
+    // The number, counted from 1, that a line with an index has in the file.
+    let number = |index: usize| match &file_lines {
+        Some(lines) => lines[index],
+        None => index as u32 + 1,
+    };
+    let text = extract.map_or(text, |extract| Cow::Owned(extract.text));
     let whole = match ending {
         Ending::Whole => &text[..],
         Ending::Cut => text::to_last_end(&text),
@@ -26,14 +33,14 @@ pub(super) fn parse(text: &[u8], product: &str, ending: Ending) -> File {
     let mut reader = Reader::new(product.as_bytes());
     let mut lines = 0;
     for line in Lines(whole) {
-        lines += 1;
         if let Some((key, value)) = record(line) {
-            reader.record(key, value, lines);
+            reader.record(key, value, number(lines));
         }
+        lines += 1;
     }
     // A truncated rule that forbids is kept: being shorter, it forbids even more.
     if let Some((key @ (Key::Disallow | Key::CrawlDelay), value)) = record(&text[whole.len()..]) {
-        reader.record(key, value, lines + 1);
+        reader.record(key, value, number(lines));
     }
     let has_rule_lines = reader.has_rule_lines;
     File { rules: reader.finish(), has_rule_lines, is_html }
@@ -56,7 +63,7 @@ pub(super) fn is_html(text: &[u8]) -> bool {
 }
 
 /// Iterates over the lines of a text, without their line ends.
-struct Lines<'a>(&'a [u8]);
+pub(super) struct Lines<'a>(pub(super) &'a [u8]);
 
 impl<'a> Iterator for Lines<'a> {
     type Item = &'a [u8];

@@ -7,6 +7,7 @@
 //! Cost: one pass.
 
 use super::SIZE_BYTES_MAX;
+use super::parse::Lines;
 use encoding_rs::{Encoding, UTF_16BE, UTF_16LE};
 use std::borrow::Cow;
 
@@ -113,12 +114,21 @@ const INLINE: [&[u8]; 14] = [
     b"strong", b"tt", b"u",
 ];
 
+/// The text of an HTML page.
+pub(super) struct Extract {
+    pub(super) text: Vec<u8>,
+    /// Offsets in the text and in the page, of each part that was copied.
+    parts: Vec<(usize, usize)>,
+}
+
 /// Extracts the text of an HTML page. Tags of elements that are not inline end a line; scripts,
 /// styles and comments are left out.
-pub(super) fn html_to_text(html: &[u8]) -> Vec<u8> {
+pub(super) fn html_to_text(html: &[u8]) -> Extract {
     let mut text = Vec::with_capacity(html.len());
+    let mut parts = Vec::new();
     let mut rest = html;
     while let Some(at) = memchr::memchr2(b'<', b'&', rest) {
+        parts.push((text.len(), html.len() - rest.len()));
         text.extend_from_slice(&rest[..at]);
         rest = &rest[at..];
         rest = match rest {
@@ -131,8 +141,38 @@ pub(super) fn html_to_text(html: &[u8]) -> Vec<u8> {
             }
         };
     }
+    parts.push((text.len(), html.len() - rest.len()));
     text.extend_from_slice(rest);
-    text
+    Extract { text, parts }
+}
+
+impl Extract {
+    /// Returns the line of the page, counted from 1, on which each line of the text begins.
+    pub(super) fn page_lines(&self, html: &[u8]) -> Vec<u32> {
+        let mut page_lines = Vec::new();
+        let (mut part, mut counted, mut page_line) = (0, 0, 1);
+        let mut lines = Lines(&self.text);
+        loop {
+            let start = self.text.len() - lines.0.len();
+            if lines.next().is_none() {
+                return page_lines;
+            }
+            while self.parts.get(part + 1).is_some_and(|(text, _)| *text <= start) {
+                part += 1;
+            }
+            let (text, page) = self.parts[part];
+            let at = page + start - text;
+            page_line += line_ends(&html[counted..at]);
+            counted = at;
+            page_lines.push(page_line);
+        }
+    }
+}
+
+/// Counts the line ends: LF, CR, or both.
+fn line_ends(text: &[u8]) -> u32 {
+    let pairs = memchr::memmem::find_iter(text, b"\r\n").count();
+    (memchr::memchr2_iter(b'\r', b'\n', text).count() - pairs) as u32
 }
 
 /// Skips the tag at the start of `html`, and the whole element if it shows no text. Returns the
@@ -206,7 +246,11 @@ mod tests {
             ("a <b", "a ", "a tag without an end"),
         ];
         for (html, expected, why) in cases {
-            assert_eq!(String::from_utf8_lossy(&html_to_text(html.as_bytes())), expected, "{why}");
+            assert_eq!(
+                String::from_utf8_lossy(&html_to_text(html.as_bytes()).text),
+                expected,
+                "{why}"
+            );
         }
     }
 

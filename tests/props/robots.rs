@@ -5,13 +5,17 @@
 //! bounded by the file's size.
 
 use super::{Target, seeded};
-use sted::robots::{Rules, SITEMAPS_MAX};
+use sted::robots::{self, Rules, SITEMAPS_MAX};
 
 pub const TARGET: Target = Target {
     samples: &[
         // From the fresh seed 957949126565: a no-break space of Latin-1 before a key, which the law
         // did not know.
         b"User-agent: *\n\xA0Disallow: /private/\nAllow: /private/open\nCrawl-delay: 2.5\n",
+        // From the fresh seed 796508525463: a tag over five lines makes it an HTML page, whose lines
+        // were counted in its text.
+        b"<user-a*gent: sted\nuser-agent:%62 othMr\ndisallow: /*.php$\nallow> /a*b\n\nuser-agent: *\n\
+          disallow: /\n",
         b"User-agent: *\nDisallow: /private/\nAllow: /private/open\nCrawl-delay: 2.5\n",
         b"user-agent: sted\nuser-agent: other\ndisallow: /*.php$\nallow: /a*b\n\nuser-agent: *\n\
           disallow: /\n",
@@ -67,7 +71,13 @@ pub fn check(bytes: &[u8]) {
         let line = bare(raw[verdict.line as usize - 1]).to_ascii_lowercase();
         // Misspelt keys disallow, too; none allows.
         let expected: &[&str] = if verdict.allowed { &["allow"] } else { &["dis", "dia"] };
-        let speaks = expected.iter().any(|word| line.starts_with(word.as_bytes()));
+        let speaks = |line: &[u8]| expected.iter().any(|word| line.starts_with(word.as_bytes()));
+        // In an HTML page, tags may stand before the key.
+        let speaks = if robots::is_html(bytes) {
+            (0..line.len()).any(|start| speaks(&line[start..]))
+        } else {
+            speaks(&line)
+        };
         assert!(speaks, "{target} by {}", line.escape_ascii());
         if is_text {
             assert_eq!(same.check(&target), verdict, "{target}");

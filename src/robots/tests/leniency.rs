@@ -154,6 +154,14 @@ fn html_pages() {
         let found = (file.is_html, file.has_rule_lines, file.rules.check("/a").allowed);
         assert_eq!(found, (is_html, has_rule_lines, expected), "{text:?}");
     }
+    let page = "<!-- a\nb -->\r\n<p\n>User-agent: *<br>Disallow: /a<br\r>Disallow: /b\r<style>\n\
+                </style>\r\n\n<b>Disallow</b>: /c\n\n<pre>Allow: /d</pre>Disallow: /e";
+    for (target, line) in [("/a", 4), ("/b", 5), ("/c", 9), ("/d", 11), ("/e", 11), ("/f", 0)] {
+        for ending in [Ending::Whole, Ending::Cut] {
+            let rules = File::parse(page.as_bytes(), "sted", ending).rules;
+            assert_eq!(rules.check(target).line, line, "{target}, the line of the page");
+        }
+    }
     let others = File::parse(b"User-agent: x\nDisallow: /", "sted", Ending::Whole);
     assert!(others.has_rule_lines && !others.rules.has_rules(), "rules for somebody else");
 }
