@@ -2,8 +2,9 @@
 //! shortest interval is over; any other page, once.
 //!
 //! After a crash, the judge can't see which visits the archive kept, so that the first visit of
-//! each page may come at any time. So may the next one of a page whose reply came while batches of
-//! its server are compared: the crawl may have given that batch up.
+//! each page may come at any time. So may the next one of a page whose reply came while the disk was
+//! full, or while batches of its server are compared: the crawl may have lost the reply, or given
+//! that batch up.
 
 use super::Judge;
 use crate::ground::map::Map;
@@ -71,7 +72,7 @@ impl Judge {
         let batches = self.laws.probation * (self.process.number + 1);
         let compared = self.hosts.get(&host).map(|watched| watched.compared);
         let on_probation = compared.is_none_or(|compared| compared.on_probation(batches));
-        let may_be_lost = on_probation && self.laws.depth_max > 1;
+        let may_be_lost = self.is_full || on_probation && self.laws.depth_max > 1;
         let is_found = (200..300).contains(&status);
         match place {
             Some(place) if matches!(place.resource, Resource::Page(_) | Resource::Sitemap) => {
