@@ -12,10 +12,10 @@ pub const TARGET: Target = Target {
         // From the fresh seed 957949126565: a no-break space of Latin-1 before a key, which the law
         // did not know.
         b"User-agent: *\n\xA0Disallow: /private/\nAllow: /private/open\nCrawl-delay: 2.5\n",
-        // From the fresh seed 796508525463: a tag over five lines makes it an HTML page, whose lines
-        // were counted in its text.
-        b"<user-a*gent: sted\nuser-agent:%62 othMr\ndisallow: /*.php$\nallow> /a*b\n\nuser-agent: *\n\
-          disallow: /\n",
+        // From the fresh seed 796508525463: a tag over five lines makes it an HTML page, whose
+        // lines were counted in its text.
+        b"<user-a*gent: sted\nuser-agent:%62 othMr\ndisallow: /*.php$\nallow> /a*b\n\n\
+          user-agent: *\ndisallow: /\n",
         b"User-agent: *\nDisallow: /private/\nAllow: /private/open\nCrawl-delay: 2.5\n",
         b"user-agent: sted\nuser-agent: other\ndisallow: /*.php$\nallow: /a*b\n\nuser-agent: *\n\
           disallow: /\n",

@@ -2,9 +2,9 @@
 //! shortest interval is over; any other page, once.
 //!
 //! After a crash, the judge can't see which visits the archive kept, so that the first visit of
-//! each page may come at any time. So may the next one of a page whose reply came while the disk was
-//! full, or while batches of its server are compared: the crawl may have lost the reply, or given
-//! that batch up.
+//! each page may come at any time. So may the next one of a page whose reply came while the disk
+//! was full, or while batches of its server are compared: the crawl may have lost the reply, or
+//! given that batch up.
 
 use super::Judge;
 use crate::ground::map::Map;
