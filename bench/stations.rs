@@ -413,6 +413,7 @@ fn warc_record() -> Work {
                 redirect: None,
                 robots: false,
                 unmodified: None,
+                usage: None,
             };
             store.keep(&capture, &mut disk).expect("a disk that takes all").expect("kept");
         }

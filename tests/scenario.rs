@@ -3,6 +3,7 @@
 
 use crate::player::Servers;
 use crate::util::LOOP;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -436,7 +437,7 @@ fn run_for_real(text: &str) -> Result {
 }
 
 /// Returns the annotations in the last line of each URL, with the detail and evidence of a refused
-/// reply.
+/// reply, and what was said of the use of the page.
 fn notes(log: &[u8], port: u16) -> BTreeMap<String, Vec<String>> {
     let lines = std::str::from_utf8(log).expect("UTF-8").lines();
     let of = |line| log::parse(line).unwrap_or_else(|bad| panic!("{bad:?}: {line}"));
@@ -444,6 +445,11 @@ fn notes(log: &[u8], port: u16) -> BTreeMap<String, Vec<String>> {
         let url = entry.url.replacen(&format!(":{port}"), "", 1);
         let words = entry.annotations.unwrap_or("").split(',').map(str::to_owned);
         let shown = [entry.extra.detail, entry.extra.evidence].into_iter().flatten();
+        let said =
+            |name: &str, words: Option<Cow<'_, str>>| words.map(|it| format!("{name}: {it}"));
+        let means = [said("allowed", entry.extra.allowed), said("reserved", entry.extra.reserved)];
+        let words = words.chain(means.into_iter().flatten());
+        let shown = shown.chain(entry.extra.consent);
         (url, words.chain(shown.map(Into::into)).collect())
     };
     lines.map(of).map(note).collect()

@@ -392,6 +392,7 @@ fn web(draw: &mut Random, seed: u64) -> sted::study::web::Settings {
         robots_deny: draw.pick(&[0.0, 0.1]),
         robots_delay: draw.pick(&[0.0, 0.1]),
         sitemaps: sitemaps(seed),
+        voices: voices(seed),
         hostile,
         ..sted::study::web::Settings::default()
     }
@@ -405,6 +406,11 @@ fn redirects(seed: u64) -> f64 {
 /// Returns the share of hosts with a sitemap. Added later: seeds that failed once stay the same.
 fn sitemaps(seed: u64) -> f64 {
     if is_old(seed) { 0.0 } else { Random(seed ^ 0x6d61_7073).pick(&[0.0, 0.0, 0.7]) }
+}
+
+/// Returns the share of hosts that say something of the use of their pages. Added later, too.
+fn voices(seed: u64) -> f64 {
+    if is_old(seed) { 0.0 } else { Random(seed ^ 0x766f_6963).pick(&[0.0, 0.0, 0.6]) }
 }
 
 /// Returns whether the seed failed once.

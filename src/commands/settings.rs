@@ -3,8 +3,8 @@
 use crate::conf::{self, Conf, Decimal, DiskFull, Scheme};
 use crate::dns::address;
 use crate::engine::settings::{
-    CHAINS_MAX, Connections, Identity, Limits, Recrawl, Retries, Robots, Scoring, Settings,
-    Sitemaps, State,
+    CHAINS_MAX, Connections, Consent, Identity, Limits, Recrawl, Retries, Robots, Scoring,
+    Settings, Sitemaps, State,
 };
 use crate::ground::quality::Quality;
 use crate::http::coding::DecodeLimits;
@@ -73,6 +73,7 @@ pub fn engine(conf: &Conf, key: [u8; 16]) -> Settings {
             read: conf.discovery.sitemaps != conf::Sitemaps::None,
             usual: conf.discovery.sitemaps == conf::Sitemaps::WellKnown,
         },
+        consent: Consent { records: conf.consent.record },
         cluster: None,
         trace: conf.job.trace,
         fingerprint_key: key,

@@ -30,10 +30,10 @@ pub use compare::{Change, Value, Variant};
 pub use hostile::Hostile;
 pub use mistake::{Mistake, Mistakes, Place};
 pub use sections::{
-    Admin, Allowance, Burst, Cluster, Compare, Connections, Discovery, DiskFull, DiskSpace, Events,
-    Fetch, HostsFile, Identity, Job, Lab, Limits, Links, Memory, Names, Over, Pipeline, Policy,
-    Politeness, Preset, Profile, Qualities, Recrawl, Report, Retries, Schedule, Scheme, Scope, Sim,
-    Site, SiteKeys, Sitemaps, Source, State, Store, Tls, UrlKey, Web, Worth,
+    Admin, Allowance, Burst, Cluster, Compare, Connections, Consent, Discovery, DiskFull,
+    DiskSpace, Events, Fetch, HostsFile, Identity, Job, Lab, Limits, Links, Memory, Names, Over,
+    Pipeline, Policy, Politeness, Preset, Profile, Qualities, Recrawl, Report, Retries, Schedule,
+    Scheme, Scope, Sim, Site, SiteKeys, Sitemaps, Source, State, Store, Tls, UrlKey, Web, Worth,
 };
 pub use setting::Setting;
 pub use site::{HIDDEN, SiteTable};
@@ -84,6 +84,8 @@ pub struct Conf {
     pub links: Links,
     /// The section `[discovery]`: where URLs come from beside links.
     pub discovery: Discovery,
+    /// The section `[consent]`: what sites say of the use of their pages.
+    pub consent: Consent,
     /// The section `[store]`: how fetched pages are archived.
     pub store: Store,
     /// The section `[memory]`: bounds of what grows with the web.

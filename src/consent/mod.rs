@@ -11,10 +11,12 @@
 //! Source: draft-ietf-aipref-vocab-05 (Content-Usage), with the categories of earlier versions;
 //! contentsignals.org (Content-Signal); TDM Reservation Protocol, 2 February 2024.
 
+mod statements;
 mod table;
 #[cfg(test)]
 mod tests;
 
+pub use statements::{LINES_BYTES_MAX, Source, Statements};
 pub use table::{Purpose, Standing};
 
 use std::ops::BitOr;
@@ -27,6 +29,14 @@ impl Consent {
     /// Returns what the signals mean for a purpose.
     pub fn standing(self, purpose: Purpose) -> Standing {
         self.0[purpose as usize]
+    }
+
+    /// Returns the names of the purposes for which the use is of this standing, separated by
+    /// spaces.
+    pub fn names(self, standing: Standing) -> String {
+        let has = |purpose: &Purpose| self.standing(*purpose) == standing;
+        let names: Vec<&str> = Purpose::ALL.into_iter().filter(has).map(Purpose::name).collect();
+        names.join(" ")
     }
 
     /// Parses the value of a Content-Signal line of a robots.txt, without a path: words for uses,

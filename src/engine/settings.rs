@@ -68,6 +68,8 @@ pub struct Settings {
     pub recrawl: Option<Recrawl>,
     /// Which sitemaps are read.
     pub sitemaps: Sitemaps,
+    /// What is done with what sites say of the use of their pages.
+    pub consent: Consent,
     /// What makes this crawl a part of one that several machines share; `None` if it isn't.
     pub cluster: Option<super::node::Settings>,
     /// Whether the stream of discovered URLs is written to a trace.
@@ -86,6 +88,13 @@ pub struct Settings {
     /// The size of each budget of work of a turn, in units of work. One unit costs about as much as
     /// scanning one byte of a page: see `engine::ledger`.
     pub turn_bytes_max: usize,
+}
+
+/// What is done with what sites say of the use of their pages.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Consent {
+    /// Whether it is recorded with each capture.
+    pub records: bool,
 }
 
 /// Which sitemaps are read.

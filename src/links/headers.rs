@@ -140,12 +140,19 @@ fn trim_start(text: &[u8]) -> &[u8] {
     &text[spaces..]
 }
 
-/// Parses an `X-Robots-Tag` field for the crawler named `product`. Directives after a name and a
-/// colon apply to that crawler alone, up to the next name; directives before any name apply to all.
+/// Parses an `X-Robots-Tag` field for the crawler named `product`.
 pub fn robots_tag(value: &[u8], product: &str) -> Directives {
     let mut directives = Directives::default();
+    robots_words(value, product).for_each(|word| directives.add_word(word));
+    directives
+}
+
+/// Returns the directives of an `X-Robots-Tag` field, or of the content of a `meta` element, that
+/// apply to the crawler named `product`. Directives after a name and a colon apply to that crawler
+/// alone, up to the next name; directives before any name apply to all.
+pub fn robots_words<'a>(value: &'a [u8], product: &str) -> impl Iterator<Item = &'a [u8]> {
     let mut ours = true;
-    for part in value.split(|byte| *byte == b',') {
+    value.split(|byte| *byte == b',').filter_map(move |part| {
         let mut word = part.trim_ascii();
         if let Some(colon) = memchr::memchr(b':', word) {
             let name = word[..colon].trim_ascii();
@@ -154,11 +161,8 @@ pub fn robots_tag(value: &[u8], product: &str) -> Directives {
                 word = word[colon + 1..].trim_ascii();
             }
         }
-        if ours {
-            directives.add_word(word);
-        }
-    }
-    directives
+        ours.then_some(word)
+    })
 }
 
 /// Returns whether the name before a colon is that of a directive with a value, not that of a

@@ -35,7 +35,7 @@ mod tests;
 
 pub use charset::{Charset, Converted, Converter, charset, is_scannable};
 pub use css::sheet_charset;
-pub use headers::{header_links, refresh, robots_tag};
+pub use headers::{header_links, refresh, robots_tag, robots_words};
 pub use scan::{Progress, Scanner};
 
 use crate::ground::map::Set;
@@ -45,6 +45,9 @@ use rels::Rel;
 
 /// The capacity of the set of targets that is kept for the next page.
 const TARGETS_SPARE: usize = 1 << 10;
+
+/// The maximum number of `meta` elements about the use of a page that are kept.
+pub const STATEMENTS_MAX: usize = 16;
 
 /// The settings of link extraction.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -212,6 +215,8 @@ pub struct Found {
     entries: Vec<Entry>,
     base: Option<Box<[u8]>>,
     directives: Directives,
+    /// Names and contents of the `meta` elements about the use of the page.
+    statements: Vec<(Box<[u8]>, Box<[u8]>)>,
     charset: Option<&'static Encoding>,
     cut: Cut,
     /// The different targets (references without their fragments) found so far, each with whether
@@ -290,6 +295,7 @@ impl Found {
         self.entries.clear();
         self.base = None;
         self.directives = Directives::default();
+        self.statements.clear();
         self.charset = None;
         self.cut = Cut::default();
         self.targets.clear();
@@ -321,6 +327,12 @@ impl Found {
     /// Returns the directives of `<meta name=robots>`.
     pub fn directives(&self) -> Directives {
         self.directives
+    }
+
+    /// Returns the names and contents of the `meta` elements about the use of the page (robots, the
+    /// name of the crawler, tdm-reservation, tdm-policy), the first [`STATEMENTS_MAX`] of them.
+    pub fn statements(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        self.statements.iter().map(|(name, content)| (&**name, &**content))
     }
 
     /// Returns the charset of the first `meta` that names one, within the first 64 KiB of the page.
@@ -427,6 +439,12 @@ impl Found {
             self.cut.targets += 1;
         }
         has_room
+    }
+
+    fn add_statement(&mut self, name: &[u8], content: &[u8]) {
+        if self.statements.len() < STATEMENTS_MAX {
+            self.statements.push((name.into(), content.into()));
+        }
     }
 
     /// Stores the URL of a `<base>` element, if it is the first one.

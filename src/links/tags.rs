@@ -501,9 +501,14 @@ impl<'a> ParsedTag<'a> {
         }
         let Some(content) = self.value(found, Attribute::Content) else { return };
         if let Some(name) = self.value(found, Attribute::Name) {
-            let is = |known: &[u8]| name.trim_ascii().eq_ignore_ascii_case(known);
-            if is(b"robots") || is(self.settings.product.as_bytes()) {
+            let name = name.trim_ascii();
+            let is = |known: &[u8]| name.eq_ignore_ascii_case(known);
+            let directs = is(b"robots") || is(self.settings.product.as_bytes());
+            if directs {
                 found.directives = found.directives | Directives::of(&content);
+            }
+            if (directs || is(b"tdm-reservation") || is(b"tdm-policy")) && !self.is_srcdoc {
+                found.add_statement(name, &content);
             }
         }
         let Some(field) = self.value(found, Attribute::HttpEquiv) else { return };

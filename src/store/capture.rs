@@ -7,7 +7,7 @@
 //! record with the body of the original, so either both were sent in chunks or neither was.
 
 use super::digest::{Algorithm, Digest};
-use super::text::media_type;
+use super::text::{media_type, put};
 use super::warc::{Kind, Record, RecordId, bytes_max};
 use crate::ground::time::UnixTime;
 use std::net::IpAddr;
@@ -49,6 +49,28 @@ pub struct Capture<'a> {
     pub robots: bool,
     /// What the page still is, if the reply says so (304); `None` for all other replies.
     pub unmodified: Option<Unmodified>,
+    /// What was said of the use of the page; `None` if nothing was.
+    pub usage: Option<Usage<'a>>,
+}
+
+/// What was said of the use of a page, and what that means.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage<'a> {
+    /// The statements as they were made, each on a line `name: value`. They become the block of a
+    /// `metadata` record.
+    pub lines: &'a str,
+    /// The purposes for which the page may be used, separated by spaces.
+    pub allowed: &'a str,
+    /// The purposes for which its use is reserved, separated by spaces.
+    pub reserved: &'a str,
+}
+
+/// What was said of the use of a page, with its own memory.
+#[derive(Debug)]
+struct OwnUsage {
+    lines: Box<str>,
+    allowed: Box<str>,
+    reserved: Box<str>,
 }
 
 /// The archived payload of a page that a server says is unmodified.
@@ -67,12 +89,20 @@ pub struct OwnCapture {
     request: Box<[u8]>,
     mime: Box<str>,
     redirect: Option<Box<str>>,
+    usage: Option<OwnUsage>,
     /// The bytes of the response.
     pub response: Vec<u8>,
     /// The body of the response without its transfer coding; `None` if it is the end of `response`.
     pub unframed: Option<Vec<u8>>,
     /// The other fields; those above are empty in it.
     rest: Capture<'static>,
+}
+
+impl OwnUsage {
+    fn view(&self) -> Usage<'_> {
+        let Self { lines, allowed, reserved } = self;
+        Usage { lines, allowed, reserved }
+    }
 }
 
 /// An estimate of the bytes needed besides body and URL: the fields of both records, an index line,
@@ -160,6 +190,7 @@ impl OwnCapture {
             payload: self.unframed.as_deref().unwrap_or_else(body),
             mime: &self.mime,
             redirect: self.redirect.as_deref(),
+            usage: self.usage.as_ref().map(OwnUsage::view),
             ..self.rest
         }
     }
@@ -174,6 +205,11 @@ impl Capture<'_> {
             request: self.request.into(),
             mime: self.mime.into(),
             redirect: self.redirect.map(Into::into),
+            usage: self.usage.map(|Usage { lines, allowed, reserved }| OwnUsage {
+                lines: lines.into(),
+                allowed: allowed.into(),
+                reserved: reserved.into(),
+            }),
             response: Vec::new(),
             unframed: None,
             rest: Capture {
@@ -193,6 +229,7 @@ impl Capture<'_> {
                 redirect: None,
                 robots: self.robots,
                 unmodified: self.unmodified,
+                usage: None,
             },
         }
     }
@@ -200,7 +237,8 @@ impl Capture<'_> {
     /// Returns an upper estimate of the total length of this capture's records before compression,
     /// in bytes.
     pub(super) fn bytes_about(&self) -> usize {
-        self.request.len() + self.response.len() + FIELDS_BYTES + 2 * self.url.len()
+        let usage = self.usage.map_or(0, |usage| usage.lines.len() + self.url.len());
+        self.request.len() + self.response.len() + usage + FIELDS_BYTES + 2 * self.url.len()
     }
 
     /// Asserts that the lengths of head, payload and response are consistent.
@@ -231,8 +269,11 @@ impl Capture<'_> {
         let tls_bytes = self.tls.map_or(0, |tls| tls.version.len() + tls.suite.len());
         let response_bytes = self.response.len() + self.url.len() + FIRST_URL_BYTES_MAX + tls_bytes;
         let request_bytes = self.request.len() + self.url.len();
+        // A line of the statements has six bytes or more, and gets another one.
+        let usage_bytes = self.usage.map_or(0, |usage| 2 * usage.lines.len() + self.url.len());
         bytes_max(response_bytes as u64 + FIELDS_BYTES_MAX)
             + bytes_max(request_bytes as u64 + FIELDS_BYTES_MAX)
+            + self.usage.map_or(0, |_| bytes_max(usage_bytes as u64 + FIELDS_BYTES_MAX))
     }
 
     /// Returns `http/1.0` or `http/1.1`, as stated in the status line of the response.
@@ -254,6 +295,11 @@ fn is_packed_media(media: &str) -> bool {
         || is("font") && among(&["woff", "woff2"])
         || is("application") && among(&["zip", "gzip", "x-gzip", "pdf", "x-7z-compressed"])
 }
+
+/// How the lines of a `metadata` record begin that name the purposes for which a page may be used,
+/// and may not.
+pub(super) const ALLOWED: &str = "allowed: ";
+pub(super) const RESERVED: &str = "reserved: ";
 
 /// The profiles of `revisit` records: the payload is the same, or the server says so.
 const IDENTICAL: &str = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest";
@@ -286,6 +332,27 @@ pub(super) struct Ready<'a> {
 }
 
 impl Ready<'_> {
+    /// Returns the block of the `metadata` record about the use of the page.
+    pub(super) fn usage_block(usage: Usage<'_>) -> Vec<u8> {
+        let mut block = Vec::with_capacity(usage.lines.len() + 128);
+        for (name, words) in [(ALLOWED, usage.allowed), (RESERVED, usage.reserved)] {
+            if !words.is_empty() {
+                put!(&mut block, "{name}{words}\r\n");
+            }
+        }
+        for line in usage.lines.lines() {
+            put!(&mut block, "{line}\r\n");
+        }
+        block
+    }
+
+    /// Appends the fields of the `metadata` record, which has `block`.
+    pub(super) fn push_metadata(&self, out: &mut Vec<u8>, id: RecordId, block: &[u8]) {
+        let mut record = self.begin(out, Kind::Metadata, id, block);
+        record.id("WARC-Concurrent-To", self.id);
+        record.end(block);
+    }
+
     /// Appends the fields of the `request` record.
     pub(super) fn push_request(&self, out: &mut Vec<u8>, id: RecordId) {
         let block = self.capture.request;

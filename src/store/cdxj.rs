@@ -33,15 +33,17 @@ pub(super) struct Capture<'a> {
     pub(super) revisit: bool,
     /// The name of the WARC file, without its folder.
     pub(super) file: &'a str,
-    /// The offset of the response's record in the file, in bytes.
-    pub(super) offset: u64,
-    pub(super) length: u64,
+    /// The offset and the length of the response's record in the file, in bytes.
+    pub(super) place: (u64, u64),
     /// The reason why the record is incomplete; `None` if it is complete.
     pub(super) truncated: Option<&'a str>,
     /// True if the body was sent in chunks.
     pub(super) chunked: bool,
     /// The target URL of a redirect; `None` if the response is not a redirect.
     pub(super) redirect: Option<&'a str>,
+    /// The purposes for which the page may be used, and those for which its use is reserved; both
+    /// may be empty.
+    pub(super) uses: (&'a str, &'a str),
 }
 
 impl Capture<'_> {
@@ -62,12 +64,18 @@ impl Capture<'_> {
             Some(digest) => digest.push_indexed(out),
             None => out.push(b'-'),
         }
-        put!(out, "\", \"length\": \"{}\", \"offset\": \"{}\"", self.length, self.offset);
+        let ((offset, length), (allowed, reserved)) = (self.place, self.uses);
+        put!(out, "\", \"length\": \"{length}\", \"offset\": \"{offset}\"");
         out.extend_from_slice(b", \"filename\": ");
         push_json(out, self.file);
         let framing = self.chunked.then_some("chunked");
-        let rest =
-            [("framing", framing), ("truncated", self.truncated), ("redirect", self.redirect)];
+        let rest = [
+            ("framing", framing),
+            ("truncated", self.truncated),
+            ("redirect", self.redirect),
+            ("allowed", Some(allowed).filter(|words| !words.is_empty())),
+            ("reserved", Some(reserved).filter(|words| !words.is_empty())),
+        ];
         for (name, value) in rest {
             if let Some(value) = value {
                 put!(out, ", \"{name}\": ");
@@ -196,11 +204,11 @@ mod tests {
             digest: Some(&digest),
             revisit: false,
             file: "x.warc.gz",
-            offset: 512,
-            length: 1_024,
+            place: (512, 1_024),
             truncated: None,
             chunked: false,
             redirect: None,
+            uses: ("", ""),
         });
         let whole = whole.strip_suffix('\n').expect("a line has an end");
         assert!(parse(whole).is_ok());
@@ -224,11 +232,11 @@ mod tests {
             digest: Some(&digest),
             revisit: false,
             file: "sted-20261120093849-00000.warc.gz",
-            offset: 512,
-            length: 1_024,
+            place: (512, 1_024),
             truncated: None,
             chunked: false,
             redirect: None,
+            uses: ("", ""),
         };
         assert_eq!(
             line(&capture),
@@ -240,9 +248,12 @@ mod tests {
         capture.revisit = true;
         capture.truncated = Some("length");
         capture.redirect = Some("/\"\r\n");
+        capture.uses = ("search", "ai-train ai-input");
         let line = line(&capture);
         assert!(line.contains("\"mime\": \"warc/revisit\""), "{line}");
-        assert!(line.ends_with("\"truncated\": \"length\", \"redirect\": \"/\\\"\\r\\n\"}\n"));
+        let end = "\"truncated\": \"length\", \"redirect\": \"/\\\"\\r\\n\", \
+                   \"allowed\": \"search\", \"reserved\": \"ai-train ai-input\"}\n";
+        assert!(line.ends_with(end), "{line}");
     }
 
     /// Hostile media types stay inside their string, and the line is parsed correctly.
@@ -258,11 +269,11 @@ mod tests {
                 digest: Some(&digest),
                 revisit: false,
                 file: "f",
-                offset: u64::MAX,
-                length: 0,
+                place: (u64::MAX, 0),
                 truncated: Some("time"),
                 chunked: true,
                 redirect: None,
+                uses: ("", ""),
             };
             let line = line(&capture);
             assert_eq!(line.matches('\n').count(), 1, "{line:?}");

@@ -42,6 +42,8 @@
 //! - `reason`: the reason of the status, in words
 //! - `hops`: the number of redirects before this one
 //! - `chain`: of a redirect target, the first URL of its chain
+//! - `consent`: what was said of the use of the page, as it was written
+//! - `allowed`, `reserved`: the purposes for which it may be used, and may not
 //! - `sitemaps`: the sitemaps that a robots.txt names, those of its first kilobytes
 //! - `quality`: the quality with which the URL was queued, if it follows from the page that it was
 //!   found on
@@ -58,6 +60,7 @@
 //! Cost: about 480 bytes a line, some fifteen formatted numbers, no allocation once the buffer has
 //! grown.
 
+use super::capture::Usage;
 use super::digest::Digest;
 use super::text::{Stamps, cut, media_type, push_number, push_visible, push_word, put};
 use crate::ground::quality::Quality;
@@ -141,6 +144,8 @@ pub struct Line<'a> {
     pub hops: u32,
     /// The first URL of the chain of redirects that led here; `None` if no redirect did.
     pub chain: Option<&'a str>,
+    /// What was said of the use of the page; `None` if nothing was.
+    pub usage: Option<Usage<'a>>,
     /// The sitemaps that a robots.txt names in its first kilobytes; empty for other replies.
     pub sitemaps: &'a [&'a str],
     /// The quality with which the URL was queued; `None` if it doesn't follow from how the URL was
@@ -265,6 +270,14 @@ impl Line<'_> {
             reason: self.reason.map(|reason| cut(reason, WORD_BYTES_MAX).into()),
             hops: self.hops,
             chain: self.chain.map(|chain| cut(chain, URL_BYTES_MAX).into()),
+            consent: self
+                .usage
+                .iter()
+                .flat_map(|usage| usage.lines.lines())
+                .map(Cow::from)
+                .collect(),
+            allowed: words(self.usage.map(|usage| usage.allowed)),
+            reserved: words(self.usage.map(|usage| usage.reserved)),
             sitemaps: sitemaps_within(self.sitemaps),
             quality: self.quality,
             score: self.score,
@@ -283,6 +296,11 @@ fn sitemaps_within<'a>(sitemaps: &[&'a str]) -> Vec<Cow<'a, str>> {
         fits
     };
     sitemaps.iter().take_while(fits).map(|url| Cow::Borrowed(*url)).collect()
+}
+
+/// Returns the text if it isn't empty.
+fn words(text: Option<&str>) -> Option<Cow<'_, str>> {
+    text.filter(|text| !text.is_empty()).map(Cow::from)
 }
 
 /// Returns a duration in microseconds.
@@ -414,6 +432,15 @@ pub struct Extra<'a> {
     /// The first URL of the chain of redirects that led here.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub chain: Option<Cow<'a, str>>,
+    /// What was said of the use of the page, as it was written.
+    #[serde(borrow, default, skip_serializing_if = "Vec::is_empty")]
+    pub consent: Vec<Cow<'a, str>>,
+    /// The purposes for which it may be used, separated by spaces.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub allowed: Option<Cow<'a, str>>,
+    /// The purposes for which its use is reserved, separated by spaces.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub reserved: Option<Cow<'a, str>>,
     /// The sitemaps that a robots.txt names.
     #[serde(borrow, default, skip_serializing_if = "Vec::is_empty")]
     pub sitemaps: Vec<Cow<'a, str>>,

@@ -68,7 +68,7 @@ mod writer;
 #[cfg(test)]
 mod tests;
 
-pub use capture::{Capture, OwnCapture, Receipt, Tls, Truncated, Unmodified};
+pub use capture::{Capture, OwnCapture, Receipt, Tls, Truncated, Unmodified, Usage};
 pub use digest::{Algorithm, Digest};
 pub use recover::Cut;
 pub use repair::{Finding, HeadFacts, ReadHead, Repaired, repair};

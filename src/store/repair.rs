@@ -12,7 +12,7 @@
 //! Cost: each checked byte is read and inflated once. Checked are the last files up to
 //! `verify_bytes_max`, and every file without an index.
 
-use super::capture::NOT_MODIFIED;
+use super::capture::{ALLOWED, NOT_MODIFIED, RESERVED};
 use super::cdxj::{self, Capture};
 use super::digest::Digest;
 use super::job::{Full, OPEN, SORTING, read};
@@ -99,7 +99,8 @@ pub fn repair(
 ) -> Result<Repaired, Error> {
     let rebuilds = durable == Position::END;
     let (done, surt) = (Repaired::default(), Surt::default());
-    let mut repair = Repair { done, surt, rebuilds, read_head, report };
+    let usage = FoundUsage::default();
+    let mut repair = Repair { done, surt, usage, rebuilds, read_head, report };
     if settings.format == Format::None {
         return Ok(repair.done);
     }
@@ -166,10 +167,33 @@ fn files(prefix: &str, durable: Position, disk: &mut dyn Disk) -> Result<Vec<Fil
 struct Repair<'a> {
     done: Repaired,
     surt: Surt,
+    /// The `metadata` record that was read last.
+    usage: FoundUsage,
     /// True if it is unknown which data was durable.
     rebuilds: bool,
     read_head: ReadHead,
     report: &'a mut dyn FnMut(Finding<'_>),
+}
+
+/// What a `metadata` record says of the use of the page whose record it names.
+#[derive(Default)]
+struct FoundUsage {
+    /// The value of WARC-Concurrent-To.
+    of: String,
+    allowed: String,
+    reserved: String,
+}
+
+impl FoundUsage {
+    fn in_record(record: &[u8]) -> Self {
+        let block = block_of(record).and_then(|block| std::str::from_utf8(block).ok());
+        let line = |name: &str| {
+            let mut lines = block.unwrap_or_default().lines();
+            lines.find_map(|line| line.strip_prefix(name)).unwrap_or_default().to_owned()
+        };
+        let of = field(record, "WARC-Concurrent-To").unwrap_or_default().to_owned();
+        Self { of, allowed: line(ALLOWED), reserved: line(RESERVED) }
+    }
 }
 
 /// The valid lines of an old index, by the offset of their records.
@@ -335,6 +359,13 @@ impl Repair<'_> {
     ) -> bool {
         let record = records.record();
         let kind = field(record, "WARC-Type").unwrap_or_default();
+        if kind == "metadata" {
+            self.usage = FoundUsage::in_record(record);
+            return true;
+        }
+        let has_usage = field(record, "WARC-Record-ID").is_some_and(|id| id == self.usage.of);
+        let usage = Some(&self.usage).filter(|_| has_usage);
+        let uses = usage.map(|usage| (&*usage.allowed, &*usage.reserved)).unwrap_or_default();
         let revisit = kind == "revisit";
         let (Some(url), Some(date), Some(block)) = (
             field(record, "WARC-Target-URI").filter(|_| revisit || kind == "response"),
@@ -359,11 +390,11 @@ impl Repair<'_> {
             digest: digest.as_ref(),
             revisit,
             file: &file.full.warc["warc/".len()..],
-            offset,
-            length,
+            place: (offset, length),
             chunked: head.chunked,
             truncated: field(record, "WARC-Truncated").filter(|_| !revisit),
             redirect: head.redirect.as_deref(),
+            uses,
         };
         line.push(out, &mut self.surt);
         is_read && digest.is_some()

@@ -6,7 +6,7 @@ mod replay;
 mod revisit_index;
 mod threads;
 
-use super::warc::{Ids, unpack};
+use super::warc::{Ids, block_of, unpack};
 use super::*;
 use crate::ground::disk::memory::Memory;
 use std::collections::{BTreeMap, BTreeSet};
@@ -64,6 +64,7 @@ fn capture<'a>(url: &'a str, response: &'a [u8], head_bytes: usize) -> Capture<'
         redirect: None,
         robots: false,
         unmodified: None,
+        usage: None,
     }
 }
 
@@ -139,11 +140,16 @@ fn judge(disk: &Memory) -> Vec<String> {
             continue;
         }
         let mut lines = places(&disk.bytes(&index), stem);
+        let mut spoken = None;
         for (place, record) in &records[1..] {
             assert_eq!(value(record, "WARC-Warcinfo-ID"), info);
             let url = value(record, "WARC-Target-URI");
             match value(record, "WARC-Type").as_str() {
                 "request" => continue,
+                "metadata" => {
+                    spoken = Some(value(record, "WARC-Concurrent-To"));
+                    continue;
+                }
                 "response" => {
                     dated.insert(value(record, "WARC-Record-ID"), url.clone());
                     let digest = find(record, "WARC-Payload-Digest");
@@ -159,6 +165,9 @@ fn judge(disk: &Memory) -> Vec<String> {
                     assert!(stored.contains(&(first_url, date, digest)), "what it refers to");
                 }
                 other => panic!("no such type: {other}"),
+            }
+            if let Some(of) = spoken.take() {
+                assert_eq!(of, value(record, "WARC-Record-ID"), "what was said is before it");
             }
             assert_eq!(lines.remove(place).as_ref(), Some(&url), "the index leads to it");
             urls.push(url);
@@ -195,6 +204,39 @@ fn a_file_to_the_byte() {
     assert!(unpack(record).is_some(), "the receipt leads to the record");
     assert_eq!(receipt.number, 1);
     assert_eq!(receipt.digest.to_string(), "sha1:VL2MMHO4YXUKFWV63YHTWSBM3GXKSQ2N");
+}
+
+/// What was said of the use of a page is in a record before its own, and in its index line.
+#[test]
+fn what_was_said_is_kept() {
+    let (settings, mut disk) = (plain(), Memory::default());
+    let mut store = open(&settings, &mut disk);
+    let response = page("hello");
+    let lines = "robots.content-signal: search=yes, ai-train=no\nmeta.robots: x\n";
+    let usage = Usage { lines, allowed: "search", reserved: "ai-train" };
+    let said = Capture { usage: Some(usage), ..capture("http://a.test/", &response, HEAD.len()) };
+    let receipt = store.keep(&said, &mut disk).expect("room").expect("wanted");
+    let silent = Usage { lines: "meta.robots: all\n", allowed: "", reserved: "" };
+    let other = Capture { usage: Some(silent), ..capture("http://b.test/", &response, HEAD.len()) };
+    store.keep(&other, &mut disk).expect("room").expect("wanted");
+    finish(&mut store, &mut disk).expect("room");
+    assert_eq!(judge(&disk).len(), 2);
+    let records = records(&disk.bytes("warc/sted-20261120093849-00000.warc"));
+    let types: Vec<String> = records.iter().map(|(_, it)| value(it, "WARC-Type")).collect();
+    let all = "warcinfo metadata request response metadata request revisit";
+    assert_eq!(types.join(" "), all);
+    assert_eq!(value(&records[1].1, "Content-Type"), "application/warc-fields");
+    assert_eq!(records[3].0, receipt.offset);
+    let block = |at: usize| String::from_utf8(block_of(&records[at].1).expect("whole").to_vec());
+    let expected = "allowed: search\r\nreserved: ai-train\r\n\
+                    robots.content-signal: search=yes, ai-train=no\r\nmeta.robots: x\r\n";
+    assert_eq!(block(1).as_deref(), Ok(expected));
+    assert_eq!(block(4).as_deref(), Ok("meta.robots: all\r\n"));
+    let index = String::from_utf8(disk.bytes("index/sted-20261120093849-00000.cdxj"));
+    let index = index.expect("text");
+    let says = |part: &str| index.lines().filter(|line| line.contains(part)).count();
+    assert_eq!(says("\"allowed\": \"search\", \"reserved\": \"ai-train\"}"), 1, "{index}");
+    assert_eq!(says("allowed"), 1, "{index}");
 }
 
 /// WARC 1.1, annex D.2: one member for each record. Rotation, order of the index, names.

@@ -34,6 +34,7 @@ pub(super) enum Kind {
     Response,
     Request,
     Revisit,
+    Metadata,
 }
 
 impl Kind {
@@ -43,12 +44,13 @@ impl Kind {
             Self::Response => "response",
             Self::Request => "request",
             Self::Revisit => "revisit",
+            Self::Metadata => "metadata",
         }
     }
 
     fn content_type(self) -> &'static str {
         match self {
-            Self::Info => "application/warc-fields",
+            Self::Info | Self::Metadata => "application/warc-fields",
             Self::Response | Self::Revisit => "application/http; msgtype=response",
             Self::Request => "application/http; msgtype=request",
         }

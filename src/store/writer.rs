@@ -231,8 +231,10 @@ impl Writer {
         Ok(receipt)
     }
 
-    /// Appends the request record, then the `response` or `revisit` record; on an error neither is
-    /// appended. Returns the lengths of the `response` or `revisit` record.
+    /// Appends the `metadata` record, if anything was said of the use of the page, and the request
+    /// record, then the `response` or `revisit` record, which is the last one because the index
+    /// line with its end marks the end of the capture; on an error none is appended. Returns the
+    /// lengths of the `response` or `revisit` record.
     fn push_records(
         &mut self,
         capture: &Capture<'_>,
@@ -257,6 +259,11 @@ impl Writer {
             digests: self.settings.block_digests.then_some(self.settings.digest),
         };
         let pending = &mut segment.warc.pending;
+        let metadata = capture.usage.map(|usage| {
+            let (block, id) = (Ready::usage_block(usage), self.ids.next());
+            let fields = |out: &mut _| ready.push_metadata(out, id, &block);
+            self.packer.pack(pending, &block, fields)
+        });
         let wanted = self.settings.requests && !capture.request.is_empty();
         let request = wanted.then(|| {
             let fields = |out: &mut _| ready.push_request(out, request_id);
@@ -272,7 +279,7 @@ impl Writer {
             let streamed = self.packer.stream(&mut out, block, fields);
             streamed.inspect_err(|_| segment.warc.take_back(start))?
         };
-        request.into_iter().for_each(|packed| self.totals.add(packed));
+        metadata.into_iter().chain(request).for_each(|packed| self.totals.add(packed));
         self.totals.add(response);
         Ok(response)
     }
@@ -289,11 +296,11 @@ impl Writer {
             digest: Some(&receipt.digest),
             revisit: receipt.revisit,
             file: &receipt.file,
-            offset: receipt.offset,
-            length: receipt.length,
+            place: (receipt.offset, receipt.length),
             chunked: capture.chunked,
             truncated: capture.truncated.map(Truncated::name),
             redirect: capture.redirect,
+            uses: capture.usage.map(|usage| (usage.allowed, usage.reserved)).unwrap_or_default(),
         };
         line.push(&mut index.pending, &mut self.buffers.surt);
         self.totals.index_bytes += index.len() - before;

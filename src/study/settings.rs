@@ -63,6 +63,7 @@ pub fn web(conf: &Web) -> Settings {
         crawl_delay: conf.crawl_delay,
         changes: changes(conf),
         sitemaps: conf.sitemap_share.as_f64(),
+        voices: conf.consent_share.as_f64(),
         sitemap_lies: conf.sitemap_lie_share.as_f64(),
         hostile: hostile_kinds(&conf.hostile),
     }

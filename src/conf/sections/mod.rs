@@ -9,6 +9,7 @@
 mod admin;
 mod archive;
 mod cluster;
+mod consent;
 mod discovery;
 mod fetch;
 mod order;
@@ -21,6 +22,7 @@ mod web;
 pub use admin::Admin;
 pub use archive::{DiskFull, DiskSpace, Memory, Report, State, Store};
 pub use cluster::Cluster;
+pub use consent::Consent;
 pub use discovery::{Discovery, Sitemaps};
 pub use fetch::{Connections, Fetch, HostsFile, Links, Names, Pipeline, Tls};
 pub use order::{Politeness, Qualities, Retries, Schedule};
@@ -123,6 +125,7 @@ pub(super) fn walk(conf: &mut Conf, walk: &mut Walk<'_>) {
     conf.fetch.walk(walk);
     conf.links.walk(walk);
     conf.discovery.walk(walk);
+    conf.consent.walk(walk);
     conf.store.walk(walk);
     conf.memory.walk(walk);
     conf.state.walk(walk);

@@ -252,6 +252,10 @@ section! {
         /// Share of these hosts whose sitemap says of each page that it just changed.
         sitemap_lie_share: Decimal = thousandths(0), decimal(SHARE), [];
 
+        /// Share of hosts that say something of the use of their pages: each in one of seven ways,
+        /// by a line of robots.txt, a header field or a meta element.
+        consent_share: Decimal = thousandths(0), decimal(SHARE), [];
+
         /// Share of hosts that send Last-Modified fields.
         last_modified_share: Decimal = thousandths(500), decimal(SHARE), [];
 

@@ -9,7 +9,7 @@ use crate::store::Truncated;
 pub(in crate::engine) const AGAIN: &str = ANNOTATIONS[0];
 
 /// All annotations, except for numbers of tries.
-pub(super) const ANNOTATIONS: [&str; 41] = [
+pub(super) const ANNOTATIONS: [&str; 42] = [
     "again",
     "sitemap",
     "feed",
@@ -23,6 +23,7 @@ pub(super) const ANNOTATIONS: [&str; 41] = [
     "disconnectTrunc",
     "trunc",
     "oddHead",
+    "consentCut",
     "retried",
     "replayed",
     "notReadBack",

@@ -13,6 +13,7 @@ mod filing;
 mod record;
 mod replay;
 mod reread;
+mod statements;
 mod verify;
 
 use super::contract::{Action, Job, StoreDone, StoreJob};
@@ -41,6 +42,7 @@ pub(super) struct Archive {
     request: Vec<u8>,
     replays: Replays,
     filing: Filing,
+    statements: statements::Reader,
 }
 
 impl Archive {
@@ -64,7 +66,9 @@ impl Archive {
         let request = Vec::new();
         let new_settings = Some(now.unix);
         let filing = Filing::default();
-        Ok(Self { store, is_syncing: false, new_settings, request, replays, filing })
+        let statements = statements::Reader::new(&settings.links);
+        let is_syncing = false;
+        Ok(Self { store, is_syncing, new_settings, request, replays, filing, statements })
     }
 
     /// Makes the next line of the crawl log have the politeness settings, which apply since `from`.

@@ -2,6 +2,8 @@
 
 use super::Archive;
 use super::annotations::{AGAIN, ANNOTATIONS, annotation, truncation};
+use super::statements::{self, Said};
+use crate::consent::Statements;
 use crate::engine::Engine;
 use crate::engine::backlog::{Item, Purpose, robots_item};
 use crate::engine::chain::REDIRECT;
@@ -58,6 +60,8 @@ pub(in crate::engine) struct LogFacts {
     /// The wait that the reply asks for in a Retry-After field.
     retry_after: Option<Duration>,
     pub(super) receipt: Option<Receipt>,
+    /// What was said of the use of the page; `None` if that is nothing, or isn't recorded.
+    pub(super) statements: Option<Box<Statements>>,
     /// Whether the reply was read back from the archive, and another record has its payload.
     pub(super) is_repeat: bool,
     /// The quality of the page itself, if it is known.
@@ -153,6 +157,7 @@ impl<'a> Attempt<'a> {
             redirect: head.and_then(|_| self.field("location")),
             robots: self.fetch.item.is_robots(),
             unmodified,
+            usage: None,
         }
     }
 
@@ -175,6 +180,7 @@ impl<'a> Attempt<'a> {
             is_odd: self.head.is_some_and(|head| head.is_odd),
             retry_after: None,
             receipt: None,
+            statements: None,
             is_repeat: false,
             score: None,
         }
@@ -190,6 +196,16 @@ impl Engine {
         let conn = self.wire.conn(slot);
         let &FinishedFetch { ref fetch, head, ref reply, outcome, .. } = fetched;
         let attempt = Attempt { fetch, reply, head, outcome };
+        if attempt.is_kept() {
+            let all = self.archive.statements.of(
+                (fetch, head, reply),
+                &self.settings,
+                (&mut self.turn, Work::Archived),
+            );
+            let is_cut = all.as_ref().is_some_and(|all| all.is_cut());
+            is_cut.then(|| self.counts.cut("consentCut", 1));
+            facts.statements = all;
+        }
         if self.settings.keeps_archive() && attempt.is_kept() {
             let authority = self.backlog.origin(conn.server).authority();
             self.archive.request.clear();
@@ -198,7 +214,9 @@ impl Engine {
             let conditions = fetch.item.conditions(&self.settings);
             let out = &mut self.archive.request;
             request.write_get(out, target, authority, cookies, &conditions);
-            let capture = attempt.capture(conn, &self.archive.request, &self.settings);
+            let mut capture = attempt.capture(conn, &self.archive.request, &self.settings);
+            let usage = facts.statements.as_ref().map(|all| Said::of(all));
+            capture.usage = usage.as_ref().map(Said::view);
             if self.settings.store.has_thread && self.archive.store.wants(&capture) {
                 let capture = Box::new(capture.detach());
                 self.turn.charge(Work::Archived, FILING_UNITS);
@@ -259,6 +277,7 @@ impl Engine {
         let first = fetch.first.filter(|_| facts.conn.is_some());
         let annotations = annotations(fetch, facts, &tries);
         let path = hop_path(fetch.item.found_as, fetch.item.hops);
+        let said = facts.statements.as_deref().map(Said::of);
         let line = Line {
             time: self.turn.unix(),
             status: facts.outcome.verdict().code,
@@ -282,12 +301,13 @@ impl Engine {
             began: first.map(|(began, ..)| self.turn.steady(began)),
             owed: first.map(|(_, rest, by)| (rest, by.name())),
             retry_after: facts.retry_after,
-            robots: fetch.robots_line,
+            robots: fetch.robots.line,
             rules: rules.as_ref().map(|(text, is_cut)| (text.as_str(), *is_cut)),
             settings: None,
             reason: reason(facts.outcome),
             hops: u32::from(fetch.item.hops),
             chain: fetch.chain.as_deref(),
+            usage: said.as_ref().map(Said::view),
             sitemaps,
             quality: self.quality_to_log(&fetch.item),
             score: facts.score,
@@ -486,7 +506,10 @@ pub(in crate::engine) fn units_max(settings: &Settings) -> usize {
     let body_bytes = reply.body_bytes_max.saturating_add(reply.framing_bytes_max);
     let bytes = usize::try_from(body_bytes).unwrap_or(usize::MAX);
     let bytes = bytes.saturating_add(reply.head_bytes_max);
-    weight(settings).saturating_mul(bytes).saturating_add(RECORD_UNITS)
+    let statements = reply.head_bytes_max.saturating_add(statements::UNITS_MAX);
+    let statements = if settings.consent.records { statements } else { 0 };
+    let record = weight(settings).saturating_mul(bytes).saturating_add(RECORD_UNITS);
+    record.saturating_add(statements)
 }
 
 /// Returns the annotations of a crawl-log line. Where Heritrix has a word for one, it is that word.
@@ -498,6 +521,9 @@ fn annotations<'a>(fetch: &Fetch, facts: &LogFacts, tries: &'a str) -> SmallVec<
     words.extend(truncation(facts.outcome).map(annotation));
     if facts.is_odd {
         words.push("oddHead");
+    }
+    if facts.statements.as_ref().is_some_and(|all| all.is_cut()) {
+        words.push("consentCut");
     }
     if facts.conn.is_none() {
         words.push("replayed");

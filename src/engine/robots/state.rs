@@ -60,6 +60,14 @@ impl Robots {
         }
     }
 
+    /// Returns the rules of the file, if they are in memory.
+    pub(in crate::engine) fn rules(&self) -> Option<&Rules> {
+        match self {
+            Self::Rules(held, _) => Some(&held.rules),
+            _ => None,
+        }
+    }
+
     /// Returns whether robots.txt is known at `now`.
     pub(in crate::engine) fn status(&self, now: Instant) -> RobotsStatus {
         match *self {

@@ -5,6 +5,7 @@
 //! its reply are collected.
 
 use super::pool::Pool;
+use crate::consent::Statements;
 use crate::engine::admission::quotas::Reservation;
 use crate::engine::backlog::Item;
 use crate::engine::outcome::Outcome;
@@ -34,15 +35,23 @@ pub(in crate::engine) struct Fetch {
     /// Of the first request of a visit: when the visit began, and the rest that was owed since the
     /// last one.
     pub(in crate::engine) first: Option<(Instant, Duration, Rule)>,
-    /// The line of robots.txt that allows the URL, 0 if no rule applies; `None` if robots.txt was
-    /// not consulted.
-    pub(in crate::engine) robots_line: Option<u32>,
+    /// What robots.txt says of the URL.
+    pub(in crate::engine) robots: ByRobots,
     /// Annotations for the fetch's line in the crawl log: what was out of the ordinary.
     pub(in crate::engine) notes: SmallVec<[&'static str; 2]>,
     /// Its part of the limits on pages, as long as it may become a page.
     pub(in crate::engine) reservation: Option<Reservation>,
     /// Why the reply could not be read; `None` if it could.
     pub(in crate::engine) evidence: Option<Box<Evidence>>,
+}
+
+/// What the robots.txt of its server says of a URL that is requested.
+#[derive(Debug, Default)]
+pub(in crate::engine) struct ByRobots {
+    /// The line that allows it, 0 if no rule applies; `None` if the file was not consulted.
+    pub(in crate::engine) line: Option<u32>,
+    /// What the file says of the use of the page; `None` if that is nothing.
+    pub(in crate::engine) usage: Option<Box<Statements>>,
 }
 
 /// What is wrong with a reply that can't be read, and the bytes that show it.

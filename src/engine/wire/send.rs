@@ -8,7 +8,7 @@
 //! in the same order.
 
 use super::conn::{Conn, Inbox, Incoming, OpenVisit, Outbox, Peer, Phase, Timeouts};
-use super::fetch::Fetch;
+use super::fetch::{ByRobots, Fetch};
 use super::held::Batch;
 use crate::engine::Engine;
 use crate::engine::archive::AGAIN;
@@ -167,7 +167,7 @@ impl Engine {
             visit: self.backlog.server(id).visits,
             request: 0,
             first: None,
-            robots_line: None,
+            robots: ByRobots::default(),
             notes: again.into_iter().collect(),
             reservation: None,
             evidence: None,
@@ -179,6 +179,7 @@ impl Engine {
         let id = self.wire.conn(slot).server;
         let (mut fetch, slowed) = (self.new_fetch(id, item), self.slowed_until(id));
         self.grant_share(&fetch.item);
+        fetch.robots.usage = self.usage_by_robots(id, &fetch.item);
         if fetch.item.may_become_page() {
             fetch.reservation = self.quota_for(&fetch.url);
         }
@@ -251,7 +252,7 @@ impl Engine {
     fn note_put_back(&mut self, slot: u32, robots_line: Option<u32>) {
         let conn = self.wire.conns.get_mut(slot);
         let fetch = conn.flight.back_mut().expect("it was sent");
-        fetch.robots_line = robots_line;
+        fetch.robots.line = robots_line;
         if matches!(fetch.item.purpose, Purpose::Page | Purpose::Again)
             && self.sites.get_mut(conn.server).take_put_back()
         {

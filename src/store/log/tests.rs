@@ -45,6 +45,11 @@ fn a_line_to_the_byte() {
         reason: None,
         hops: 1,
         chain: Some("http://example.com/0"),
+        usage: Some(Usage {
+            lines: "meta.robots: \"noai\"\nhttp.x: \u{e9}\n",
+            allowed: "search",
+            reserved: "ai-train ai-input",
+        }),
         sitemaps: &["https://example.com/map.xml"],
         quality: Some(Quality::from_millionths(640_000)),
         score: Some(Quality::from_millionths(2_000_000)),
@@ -67,6 +72,8 @@ fn a_line_to_the_byte() {
          \"rule\":\"delay-factor\",\"retryAfter\":120000000,\"robots\":17,\
          \"rules\":\"User-agent: *\\nDisallow: /\\n\",\"cut\":true,\
          \"hops\":1,\"chain\":\"http://example.com/0\",\
+         \"consent\":[\"meta.robots: \\\"noai\\\"\",\"http.x: \u{e9}\"],\
+         \"allowed\":\"search\",\"reserved\":\"ai-train ai-input\",\
          \"sitemaps\":[\"https://example.com/map.xml\"],\"quality\":0.64,\"score\":2.0,\
          \"detail\":\"bad version\",\"evidence\":\"HTTP/7 \\\\x00\"}\n"
     );
@@ -89,6 +96,7 @@ fn lines_are_read_back() {
         let (path, via, mime, note, server, reason) =
             (pick(), pick(), pick(), pick(), pick(), pick());
         let annotations = [note, "x"];
+        let usage = format!("a: {}\nb: x\n", note.replace('\n', " "));
         let mut number = || random.word();
         let ms = |us: u64| us / 1_000 * 1_000;
         let time = UnixTime::from_micros(ms(number() % 4_000_000_000_000_000));
@@ -121,6 +129,7 @@ fn lines_are_read_back() {
             reason: Some(reason),
             hops: 10,
             chain: (number() % 2 == 0).then_some(note),
+            usage: Some(Usage { lines: &usage, allowed: note, reserved: server }),
             sitemaps: &[note, server],
             quality: (number() % 2 == 0).then(|| Quality::from_millionths(number())),
             score: (number() % 2 == 0).then(|| Quality::from_millionths(number() % 1_000_000_000)),

@@ -56,6 +56,12 @@ fn fill(settings: &Settings, seed: u64, disk: &mut Memory) -> (Store, Vec<String
         let response = format!("{head}{}", if chunked { &framed } else { &body });
         let facts = read_head(response.as_bytes()).expect("a head");
         let started = UnixTime::from_micros(START.as_micros() + number * 700_000);
+        let lines = "http.x-robots-tag: noai\n";
+        let usages = [
+            None,
+            Some(Usage { lines, allowed: "search", reserved: "ai-train ai-input" }),
+            Some(Usage { lines, allowed: "", reserved: "" }),
+        ];
         let capture = Capture {
             payload: body.as_bytes(),
             status,
@@ -64,6 +70,7 @@ fn fill(settings: &Settings, seed: u64, disk: &mut Memory) -> (Store, Vec<String
             redirect: facts.redirect.as_deref(),
             truncated: random.word().is_multiple_of(6).then_some(Truncated::Time),
             started,
+            usage: usages[random.word() as usize % usages.len()],
             ..capture(&url, response.as_bytes(), head.len())
         };
         let kept = store.keep(&capture, disk).expect("room").expect("wanted");
@@ -201,7 +208,9 @@ fn damage_is_named() {
         let bytes = disk.bytes(&name);
         let all = records(&bytes);
         let replies: Vec<usize> = (0..all.len())
-            .filter(|at| !["request", "warcinfo"].contains(&&*value(&all[*at].1, "WARC-Type")))
+            .filter(|at| {
+                !["request", "warcinfo", "metadata"].contains(&&*value(&all[*at].1, "WARC-Type"))
+            })
             .collect();
         let hit = replies[random.word() as usize % replies.len()];
         let (start, record) = &all[hit];

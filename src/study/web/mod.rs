@@ -36,6 +36,7 @@ pub mod script;
 mod settings;
 mod sitemap;
 mod topical;
+mod voice;
 pub mod wire;
 
 #[cfg(test)]
@@ -50,6 +51,7 @@ pub use page::{Compact, Kind, Link, Reply};
 pub use rank::{DAMPING, ERROR_MAX, PageRank};
 pub use settings::{Changes, Settings, Spread, TimeSpread};
 pub use topical::Topical;
+pub use voice::Voice;
 
 use draw::{Draw, Purpose};
 use graph::Graph;

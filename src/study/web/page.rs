@@ -59,7 +59,7 @@ impl Reply {
         Self { status, content_type, fields: String::new(), body: body.into_bytes() }
     }
 
-    fn is_html(&self) -> bool {
+    pub(super) fn is_html(&self) -> bool {
         self.content_type.starts_with("text/html")
     }
 
@@ -368,6 +368,7 @@ impl Web {
         let (mut reply, bytes) = self.reply_of_kind(host, page, compact, at);
         let written = reply.body.len();
         self.age_reply(Place { host, resource: Resource::Page(page) }, at, &mut reply);
+        self.speak(host, &mut reply);
         let is_here = reply.status == 200;
         let bytes = if is_here { bytes + reply.body.len() - written } else { reply.body.len() };
         (reply, bytes)
@@ -416,6 +417,7 @@ impl Web {
             }
             Robots::Deny => rules.push_str("Disallow: /\n"),
         }
+        self.speak_in_robots(host, &mut rules);
         if self.has_sitemap(host) {
             let place = Place { host, resource: Resource::Sitemap };
             let _ = writeln!(rules, "Sitemap: {}", self.url(place));

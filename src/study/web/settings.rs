@@ -173,6 +173,8 @@ pub struct Settings {
     pub sitemaps: f64,
     /// The share of these that say of each page that it just changed.
     pub sitemap_lies: f64,
+    /// The share of the well-behaved hosts that say something of the use of their pages.
+    pub voices: f64,
 
     /// The kinds of hostile hosts, one host for each; each host is a seed.
     pub hostile: Vec<Hostile>,
@@ -233,6 +235,7 @@ impl Default for Settings {
             crawl_delay: Duration::from_secs(2),
             changes: None,
             sitemaps: 0.0,
+            voices: 0.0,
             sitemap_lies: 0.0,
             hostile: Vec::new(),
         }

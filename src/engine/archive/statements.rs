@@ -1,0 +1,221 @@
+//! What was said of the use of a page: gathered when its reply is recorded, because its record in
+//! the archive has it, too.
+//!
+//! robots.txt speaks when the page is requested, the head of the reply and `meta` elements when it
+//! is received. Those elements count in the first [`TEXT_BYTES_MAX`] of the text. The text is
+//! decoded and scanned here and once more for its links, because a body of any length is scanned in
+//! steps, and a record is written in one.
+//!
+//! Law: a step costs at most [`UNITS_MAX`].
+//! Cost: nothing if statements aren't recorded; one pass over the header fields; of an HTML page,
+//! decoding and scanning that much of its text.
+//! Source: draft-ietf-aipref-attach-04; TDM Reservation Protocol; the robots `meta` element and
+//! X-Robots-Tag as search engines document them.
+
+use crate::consent::{Consent, Source, Standing, Statements};
+use crate::engine::Engine;
+use crate::engine::backlog::Item;
+use crate::engine::ledger::Work;
+use crate::engine::settings::Settings;
+use crate::engine::turn::Turn;
+use crate::engine::wire::{Fetch, Reply};
+use crate::frontier::ServerId;
+use crate::http::coding::{DecodeLimits, Decoder};
+use crate::http::mime::{self, Markup, MediaType};
+use crate::http::response::Head;
+use crate::links::{self, Found, Scanner};
+use crate::robots::Rules;
+use crate::store;
+use encoding_rs::UTF_8;
+
+/// The number of bytes at the start of a text in which `meta` elements are read. They belong into
+/// the head of a page, which is shorter but for pages that carry their scripts and styles there.
+const TEXT_BYTES_MAX: usize = 128 << 10;
+
+/// The maximum cost of gathering the statements about a page beside that of its head, in units of
+/// work (see `ledger`): its text is decoded, converted and scanned.
+pub(super) const UNITS_MAX: usize = 3 * TEXT_BYTES_MAX;
+
+/// Reads what pages say of their use, one after the other.
+#[derive(Debug)]
+pub(super) struct Reader {
+    decoder: Decoder,
+    scanner: Scanner,
+    found: Found,
+    /// The decoded text; kept to reuse its memory.
+    text: Vec<u8>,
+}
+
+/// The statements about a page as its records have them.
+pub(super) struct Said<'a> {
+    lines: &'a str,
+    allowed: String,
+    reserved: String,
+}
+
+impl<'a> Said<'a> {
+    pub(super) fn of(all: &'a Statements) -> Self {
+        let names = |standing| all.consent().names(standing);
+        let (allowed, reserved) = (names(Standing::Allowed), names(Standing::Reserved));
+        Self { lines: all.lines(), allowed, reserved }
+    }
+
+    pub(super) fn view(&self) -> store::Usage<'_> {
+        let Self { lines, allowed, reserved } = self;
+        store::Usage { lines, allowed, reserved }
+    }
+}
+
+impl Reader {
+    pub(super) fn new(settings: &links::Settings) -> Self {
+        let settings = links::Settings { requisites: false, forms: false, ..settings.clone() };
+        let limits = DecodeLimits { decoded_bytes_max: TEXT_BYTES_MAX as u64 };
+        Self {
+            decoder: Decoder::new(limits),
+            scanner: Scanner::new(settings),
+            found: Found::new(),
+            text: Vec::new(),
+        }
+    }
+
+    /// Returns what was said of the use of a page; `None` if that is nothing, or isn't recorded.
+    /// The cost is charged as `work`.
+    pub(super) fn of(
+        &mut self,
+        (fetch, head, reply): (&Fetch, Option<&Head>, &Reply),
+        settings: &Settings,
+        (turn, work): (&mut Turn, Work),
+    ) -> Option<Box<Statements>> {
+        let head = head?;
+        if !settings.consent.records || fetch.item.is_robots() {
+            return None;
+        }
+        let mut all = fetch.robots.usage.as_deref().cloned().unwrap_or_default();
+        let product = &settings.identity.product;
+        let bytes = reply.head();
+        let media = MediaType::of(head, bytes);
+        let is_image = media.as_ref().is_some_and(|media| media.essence.starts_with(b"image/"));
+        for (name, value) in head.fields(bytes) {
+            add_field(&mut all, name, value, (product, is_image));
+        }
+        turn.charge(work, bytes.len());
+        if let Some(units) = self.find(reply, head, media.as_ref()) {
+            turn.charge(work, units);
+            for (name, content) in self.found.statements() {
+                add_meta(&mut all, name, content, (product, is_image));
+            }
+        }
+        (!all.is_empty()).then(|| Box::new(all))
+    }
+
+    /// Finds the `meta` elements of a page. Returns the cost in units of work; `None` if it isn't
+    /// HTML.
+    fn find(&mut self, reply: &Reply, head: &Head, media: Option<&MediaType>) -> Option<usize> {
+        let bytes = reply.head();
+        let markup = mime::markup(media, head, bytes);
+        if !matches!(markup, Markup::Html | Markup::Sniff) {
+            return None;
+        }
+        let (codings, payload) = (head.codings(bytes), reply.payload());
+        let mut units = 0;
+        let text = if codings.known.is_empty() {
+            payload
+        } else {
+            self.text.clear();
+            self.decoder.begin(&codings.known);
+            units += self.decoder.decode(payload, true, &mut self.text, TEXT_BYTES_MAX).work;
+            &self.text
+        };
+        let text = &text[..text.len().min(TEXT_BYTES_MAX)];
+        if markup == Markup::Sniff && !mime::looks_like_html(text) {
+            return None;
+        }
+        let label = media.and_then(|media| media.charset.as_deref());
+        let charset = links::charset(label, text).encoding;
+        self.found.clear();
+        if links::is_scannable(charset) {
+            self.scanner.begin(charset);
+            self.scanner.scan(text, TEXT_BYTES_MAX, &mut self.found);
+        } else {
+            let (converted, ..) = charset.decode(text);
+            let converted = &converted.as_bytes()[..converted.len().min(TEXT_BYTES_MAX)];
+            units += text.len();
+            self.scanner.begin(UTF_8);
+            self.scanner.scan(converted, TEXT_BYTES_MAX, &mut self.found);
+        }
+        // The last step may have searched far beyond the budget for one byte, which costs little.
+        units += (self.scanner.position() + self.scanner.take_nested()).min(TEXT_BYTES_MAX);
+        Some(units)
+    }
+}
+
+/// Adds a header field, if it speaks of the use of the page.
+fn add_field(all: &mut Statements, name: &[u8], value: &[u8], (product, is_image): (&str, bool)) {
+    let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
+    let directives = |value: &[u8]| of_directives(value, product, is_image);
+    if is("x-robots-tag") {
+        all.add(Source::Field("x-robots-tag"), value, directives);
+    } else if is("content-usage") {
+        all.add(Source::Field("content-usage"), value, Consent::of_content_usage);
+    } else if is("tdm-reservation") {
+        all.add(Source::Field("tdm-reservation"), value, Consent::of_tdm_reservation);
+    } else if is("tdm-policy") {
+        all.add(Source::Field("tdm-policy"), value, silent);
+    }
+}
+
+/// Adds what a `meta` element says.
+fn add_meta(all: &mut Statements, name: &[u8], content: &[u8], (product, is_image): (&str, bool)) {
+    let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
+    if is("tdm-reservation") {
+        all.add(Source::Meta("tdm-reservation"), content, Consent::of_tdm_reservation);
+    } else if is("tdm-policy") {
+        all.add(Source::Meta("tdm-policy"), content, silent);
+    } else {
+        let name = if is("robots") { "robots" } else { product };
+        all.add(Source::Meta(name), content, |list| of_directives(list, product, is_image));
+    }
+}
+
+/// Returns what a list of directives means for the crawler `product`.
+fn of_directives(list: &[u8], product: &str, is_image: bool) -> Consent {
+    let means = |word| Consent::of_directive(word, is_image);
+    links::robots_words(list, product).map(means).fold(Consent::default(), |all, one| all | one)
+}
+
+fn silent(_: &[u8]) -> Consent {
+    Consent::default()
+}
+
+/// Returns what rules say of the use of a target, and the cost in units of work.
+fn of_rules(rules: &Rules, target: &str) -> (Statements, usize) {
+    let (usage, units) = rules.usage(target);
+    let mut all = Statements::default();
+    for value in usage.signals.lines() {
+        all.add(Source::Robots("content-signal"), value.as_bytes(), Consent::of_content_signal);
+    }
+    for value in usage.usages.lines() {
+        all.add(Source::Robots("content-usage"), value.as_bytes(), Consent::of_content_usage);
+    }
+    for value in usage.licenses.lines() {
+        all.add(Source::Robots("license"), value.as_bytes(), silent);
+    }
+    (all, units)
+}
+
+impl Engine {
+    /// Returns what robots.txt says of the use of a page; `None` if that is nothing, or isn't
+    /// recorded.
+    pub(in crate::engine) fn usage_by_robots(
+        &mut self,
+        id: ServerId,
+        item: &Item,
+    ) -> Option<Box<Statements>> {
+        if !self.settings.consent.records || item.is_robots() {
+            return None;
+        }
+        let (all, units) = of_rules(self.sites.get(id).robots.rules()?, &item.target);
+        self.turn.charge(Work::Rules, units);
+        (!all.is_empty()).then(|| Box::new(all))
+    }
+}
