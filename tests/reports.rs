@@ -171,7 +171,7 @@ fn every_format_has_every_table(folder: &TempDir, job: &Path) {
     let mut names: Vec<_> =
         fs::read_dir(&out).expect("a folder").map(|it| it.unwrap().file_name()).collect();
     names.sort();
-    assert_eq!(names.len(), 14, "{names:?}");
+    assert_eq!(names.len(), 15, "{names:?}");
     let hosts = fs::read_to_string(out.join("hosts.csv")).expect("a table");
     assert_eq!(rows_of(&hosts), table(job, "hosts"));
     let page = folder.path().join("report.html");

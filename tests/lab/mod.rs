@@ -6,6 +6,7 @@
 
 mod again;
 mod compare;
+mod consent;
 mod crawl;
 mod kill;
 #[cfg(feature = "cluster")]

@@ -1,16 +1,17 @@
 //! The figures of hosts and of their registrable domains.
 //!
 //! Law: the rows of all hosts, with the row of those that have none of their own, add up to the
-//! figures of the job. Cost: about 600 bytes a host, and 8 for each bucket of its sketch.
+//! figures of the job. Cost: about 700 bytes a host, and 8 for each bucket of its sketch.
 
 use super::sketch::Sketch;
+use super::uses::Uses;
 use crate::ground::map::Map;
 use crate::url::domain::registrable;
 use std::cmp::Reverse;
 use std::rc::Rc;
 
 /// The approximate number of bytes that a host takes, with its domain.
-const HOST_BYTES: usize = 600;
+const HOST_BYTES: usize = 700;
 /// The name of the row of hosts for which there is no memory.
 pub(super) const OTHERS: &str = "(beyond --memory)";
 
@@ -33,6 +34,8 @@ pub(super) struct Row {
     pub(super) first: Option<u64>,
     pub(super) last: u64,
     pub(super) took: Sketch,
+    /// What was said of the use of its pages.
+    pub(super) uses: Uses,
 }
 
 impl Row {
@@ -47,6 +50,7 @@ impl Row {
         self.first = self.first.into_iter().chain(other.first).min();
         self.last = self.last.max(other.last);
         self.took.merge(&other.took);
+        self.uses.merge(&other.uses);
     }
 
     /// Notes when a line was written.
@@ -135,6 +139,15 @@ impl Hosts {
         let mut rows: Vec<(&str, &Row)> =
             self.rows.iter().map(|(name, row)| (&**name, row)).collect();
         rows.sort_by_key(|(name, row)| (Reverse(row.requests), *name));
+        rows
+    }
+
+    /// Returns the hosts that say something of the use of their pages, those that say it of most
+    /// pages first.
+    pub(super) fn by_uses(&self) -> Vec<(&str, &Row)> {
+        let mut rows = self.by_requests();
+        rows.retain(|(_, row)| row.uses.stated > 0);
+        rows.sort_by_key(|(_, row)| Reverse(row.uses.stated));
         rows
     }
 

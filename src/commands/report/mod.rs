@@ -3,7 +3,7 @@
 //! `collect` reads the log once, in bounded memory. `tables` arranges the figures as tables, which
 //! `text`, `csv` and `html` format.
 //!
-//! Cost: some microseconds a line; 64 MiB, and for each host about 600 bytes: some 200,000 hosts in
+//! Cost: some microseconds a line; 64 MiB, and for each host about 700 bytes: some 180,000 hosts in
 //! 256 MiB. Hosts beyond that share a row.
 
 mod collect;
@@ -19,6 +19,7 @@ mod tables;
 mod tally;
 mod text;
 mod top;
+mod uses;
 
 use super::{Exit, Failure, load};
 use clap::ValueEnum;
@@ -31,7 +32,7 @@ use tables::Table;
 /// What `sted report --help` says after its options.
 pub(super) const HELP: &str = "Tables: totals, runs, hosts, domains, types, statuses, outcomes, \
 seeds, largest, slowest,
-cut, robots, annotations, time.
+cut, robots, consent, annotations, time.
 
 `pages` are final replies that are no redirect and no robots.txt. `failed` are tries without a
 reply that could be used. `denied` are URLs that robots.txt forbids. Durations are within 5%.

@@ -69,7 +69,7 @@ impl Table {
 }
 
 /// All tables.
-pub(super) const ALL: [Table; 14] = [
+pub(super) const ALL: [Table; 15] = [
     Table {
         name: "totals",
         title: "Totals",
@@ -135,6 +135,13 @@ pub(super) const ALL: [Table; 14] = [
         rows: robots,
     },
     Table {
+        name: "consent",
+        title: "What was said of the use of pages",
+        columns: CONSENT_COLUMNS,
+        text_columns: 8,
+        rows: consent,
+    },
+    Table {
         name: "largest",
         title: "Largest replies",
         columns: &["bytes", "status", "type", "url"],
@@ -187,6 +194,21 @@ const HOST_COLUMNS: &[&str] = &[
     "p95_us",
     "first",
     "last",
+];
+const CONSENT_COLUMNS: &[&str] = &[
+    "host",
+    "pages",
+    "stated",
+    "no_search",
+    "no_archive",
+    "no_mining",
+    "no_ai_train",
+    "no_ai_input",
+    "search",
+    "archive",
+    "mining",
+    "ai_train",
+    "ai_input",
 ];
 const DOMAIN_COLUMNS: &[&str] = &[
     "domain",
@@ -386,6 +408,20 @@ fn robots(report: &Report, most: usize, sink: &mut Sink<'_>) -> io::Result<u64> 
     let odd = odd.filter(|(name, _)| name.starts_with("robots-"));
     rows.extend(odd.map(|(name, sum)| (name.to_owned(), sum.lines)));
     limited(rows, most, sink, |(name, count)| vec![Cell::text(name), Cell::Count(count)])
+}
+
+fn consent(report: &Report, most: usize, sink: &mut Sink<'_>) -> io::Result<u64> {
+    let rows = report.hosts.by_uses();
+    let others = report.hosts.others().filter(|row| row.uses.stated > 0);
+    let left = limited(rows, most, sink, |(name, row)| consent_of(name, row))?;
+    others.iter().try_for_each(|row| sink(&consent_of(OTHERS, row)))?;
+    Ok(left)
+}
+
+fn consent_of(name: &str, row: &Row) -> Vec<Cell<'static>> {
+    let counts = row.uses.reserved.into_iter().chain(row.uses.allowed).map(u64::from);
+    let counts = [row.pages, row.uses.stated].into_iter().chain(counts).map(Cell::Count);
+    [Cell::text(name.to_owned())].into_iter().chain(counts).collect()
 }
 
 fn top(
