@@ -37,37 +37,36 @@ pub struct Statements {
 
 impl Statements {
     /// Adds a statement, whose meaning `means` returns. One that has no place among
-    /// [`LINES_BYTES_MAX`] bytes counts, but isn't kept.
+    /// [`LINES_BYTES_MAX`] bytes counts, but isn't kept; one that alone is longer isn't read.
     pub fn add(&mut self, source: Source<'_>, value: &[u8], means: impl FnOnce(&[u8]) -> Consent) {
+        let value = value.trim_ascii();
+        if value.len() > LINES_BYTES_MAX {
+            self.is_cut = true;
+            return;
+        }
         self.consent = self.consent | means(value);
         let (place, name) = match source {
             Source::Robots(name) => ("robots", name),
             Source::Field(name) => ("http", name),
             Source::Meta(name) => ("meta", name),
         };
-        let is_room = self.lines.len() + place.len() + name.len() + value.len() + 4;
-        // Text that isn't UTF-8 takes up to three times its length.
-        let value = String::from_utf8_lossy(value.trim_ascii());
-        if is_room > LINES_BYTES_MAX || self.lines.len() + value.len() > LINES_BYTES_MAX {
-            self.is_cut = true;
-            return;
-        }
+        let text = String::from_utf8_lossy(value);
+        let text = text.chars().map(|it| if it.is_control() { ' ' } else { it });
+        let before = self.lines.len();
         self.lines.extend([place, "."]);
         self.lines.extend(name.chars().map(|it| it.to_ascii_lowercase()));
         self.lines.push_str(": ");
-        self.lines.extend(value.chars().map(|it| if it.is_control() { ' ' } else { it }));
+        self.lines.extend(text);
         self.lines.push('\n');
+        if self.lines.len() > LINES_BYTES_MAX {
+            self.lines.truncate(before);
+            self.is_cut = true;
+        }
     }
 
-    /// Adds all statements of another list.
-    pub fn append(&mut self, other: &Self) {
-        self.consent = self.consent | other.consent;
-        self.is_cut |= other.is_cut;
-        for line in other.lines.split_inclusive('\n') {
-            let fits = self.lines.len() + line.len() <= LINES_BYTES_MAX;
-            self.is_cut |= !fits;
-            self.lines.push_str(if fits { line } else { "" });
-        }
+    /// Takes in that there were more statements, which aren't read.
+    pub fn note_cut(&mut self) {
+        self.is_cut = true;
     }
 
     /// Returns the statements, one on each line.
@@ -85,7 +84,7 @@ impl Statements {
         self.lines.is_empty() && !self.is_cut
     }
 
-    /// Returns whether some aren't kept, because they are too long.
+    /// Returns whether some aren't kept, because they are too long or too many.
     pub fn is_cut(&self) -> bool {
         self.is_cut
     }
@@ -106,24 +105,21 @@ mod tests {
         assert!(!all.is_empty() && !all.is_cut());
     }
 
-    /// What is too long counts, and so does what comes after it.
+    /// What has no place counts; what is too long to be read doesn't, and is noted.
     #[test]
-    fn long_statements_count() {
+    fn long_statements() {
+        let reserved = Consent::of_tdm_reservation;
         let mut all = Statements::default();
-        all.add(Source::Field("x"), &[b'a'; LINES_BYTES_MAX], |_| {
-            Consent::of_tdm_reservation(b"1")
-        });
-        all.add(Source::Field("tdm-reservation"), b"0", Consent::of_tdm_reservation);
-        all.add(Source::Field("x"), &[0xFF; LINES_BYTES_MAX / 3], |_| Consent::default());
+        all.add(Source::Field("x"), &[b'a'; LINES_BYTES_MAX + 1], |_| reserved(b"1"));
+        assert!(all.is_cut() && all.consent() == Consent::default() && !all.is_empty());
+        all.add(Source::Field("tdm-reservation"), b"0", reserved);
+        // Each byte that isn't UTF-8 becomes three.
+        all.add(Source::Field("x"), &[0xFF; LINES_BYTES_MAX / 3], |_| reserved(b"1"));
         assert_eq!(all.lines(), "http.tdm-reservation: 0\n");
-        assert!(all.is_cut());
         assert_eq!(all.consent().standing(Purpose::Mining), Standing::Reserved);
-        let mut more = Statements::default();
-        more.append(&all);
-        assert_eq!(more, all);
         for _ in 0..1_000 {
-            more.append(&all);
+            all.add(Source::Field("tdm-reservation"), b"0", reserved);
         }
-        assert!(more.lines().len() <= LINES_BYTES_MAX && more.lines().len() > LINES_BYTES_MAX - 30);
+        assert!(all.lines().len() <= LINES_BYTES_MAX && all.lines().len() > LINES_BYTES_MAX - 30);
     }
 }

@@ -58,6 +58,8 @@ pub struct Settings {
     pub forms: bool,
     /// True to skip links that are marked `nofollow`.
     pub obey_nofollow: bool,
+    /// True to keep the `meta` elements about the use of the page.
+    pub statements: bool,
     /// True to obey the directives of `<meta name=robots>` and `X-Robots-Tag`.
     pub obey_meta: bool,
     /// The name of this crawler, which `<meta name=...>` may contain instead of `robots`.
@@ -77,6 +79,7 @@ impl Default for Settings {
             requisites: false,
             forms: false,
             obey_nofollow: true,
+            statements: false,
             obey_meta: true,
             product: "sted".to_owned(),
             links_max: 10_000,
@@ -217,6 +220,8 @@ pub struct Found {
     directives: Directives,
     /// Names and contents of the `meta` elements about the use of the page.
     statements: Vec<(Box<[u8]>, Box<[u8]>)>,
+    /// Whether there were more of them than are kept.
+    has_more_statements: bool,
     charset: Option<&'static Encoding>,
     cut: Cut,
     /// The different targets (references without their fragments) found so far, each with whether
@@ -296,6 +301,7 @@ impl Found {
         self.base = None;
         self.directives = Directives::default();
         self.statements.clear();
+        self.has_more_statements = false;
         self.charset = None;
         self.cut = Cut::default();
         self.targets.clear();
@@ -330,9 +336,15 @@ impl Found {
     }
 
     /// Returns the names and contents of the `meta` elements about the use of the page (robots, the
-    /// name of the crawler, tdm-reservation, tdm-policy), the first [`STATEMENTS_MAX`] of them.
+    /// name of the crawler, tdm-reservation, tdm-policy), the first [`STATEMENTS_MAX`] of them, if
+    /// the settings want them.
     pub fn statements(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
         self.statements.iter().map(|(name, content)| (&**name, &**content))
+    }
+
+    /// Returns whether there are more than [`Found::statements`] returns.
+    pub fn has_more_statements(&self) -> bool {
+        self.has_more_statements
     }
 
     /// Returns the charset of the first `meta` that names one, within the first 64 KiB of the page.
@@ -444,6 +456,8 @@ impl Found {
     fn add_statement(&mut self, name: &[u8], content: &[u8]) {
         if self.statements.len() < STATEMENTS_MAX {
             self.statements.push((name.into(), content.into()));
+        } else {
+            self.has_more_statements = true;
         }
     }
 

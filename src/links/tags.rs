@@ -507,7 +507,8 @@ impl<'a> ParsedTag<'a> {
             if directs {
                 found.directives = found.directives | Directives::of(&content);
             }
-            if (directs || is(b"tdm-reservation") || is(b"tdm-policy")) && !self.is_srcdoc {
+            let is_wanted = self.settings.statements && !self.is_srcdoc;
+            if is_wanted && (directs || is(b"tdm-reservation") || is(b"tdm-policy")) {
                 found.add_statement(name, &content);
             }
         }

@@ -175,9 +175,12 @@ const FIELDS_BYTES_MAX: u64 = 1 << 10;
 pub(super) const FIRST_URL_BYTES_MAX: usize = 8 << 10;
 
 impl OwnCapture {
-    /// Returns the number of bytes of the response, and of its body if that is a copy.
+    /// Returns the number of bytes of the response, of its body if that is a copy, and of what was
+    /// said of the use of the page.
     pub fn bytes(&self) -> usize {
-        self.response.len() + self.unframed.as_ref().map_or(0, Vec::len)
+        // With what was said of it, which also waits elsewhere.
+        let usage = self.usage.as_ref().map_or(0, |usage| 3 * usage.lines.len());
+        self.response.len() + self.unframed.as_ref().map_or(0, Vec::len) + usage
     }
 
     /// Returns the capture as one that borrows its bytes.

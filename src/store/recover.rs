@@ -120,8 +120,8 @@ fn whole(full: &Full, durable_bytes: u64, disk: &mut dyn Disk) -> Result<Option<
         }
         if end > durable_bytes {
             let bytes = read(disk, &warc, warc_end, end - warc_end)?;
-            // Between two replies there are the request of the second and perhaps the first record
-            // of the file.
+            // Between two replies there are what was said of the second's use and its request, and
+            // perhaps the first record of the file.
             let at = usize::try_from(offset - warc_end).expect("within what was read");
             if !are_whole(&bytes[..at]) || unpack(&bytes[at..]).is_none() {
                 break;

@@ -182,6 +182,8 @@ struct FoundUsage {
     of: String,
     allowed: String,
     reserved: String,
+    /// Whether the record may be a damaged one: there was damage since the last reply.
+    is_unknown: bool,
 }
 
 impl FoundUsage {
@@ -192,7 +194,7 @@ impl FoundUsage {
             lines.find_map(|line| line.strip_prefix(name)).unwrap_or_default().to_owned()
         };
         let of = field(record, "WARC-Concurrent-To").unwrap_or_default().to_owned();
-        Self { of, allowed: line(ALLOWED), reserved: line(RESERVED) }
+        Self { of, allowed: line(ALLOWED), reserved: line(RESERVED), is_unknown: false }
     }
 }
 
@@ -332,6 +334,7 @@ impl Repair<'_> {
                     }
                 }
                 Next::Damage(from, to, to_end) => {
+                    self.usage.is_unknown = true;
                     let is_unknown = self.rebuilds && to_end;
                     if file.open && (from >= file.durable_bytes || is_unknown) {
                         return Ok((added, Some(from)));
@@ -364,6 +367,7 @@ impl Repair<'_> {
             return true;
         }
         let has_usage = field(record, "WARC-Record-ID").is_some_and(|id| id == self.usage.of);
+        let is_known = has_usage || !self.usage.is_unknown;
         let usage = Some(&self.usage).filter(|_| has_usage);
         let uses = usage.map(|usage| (&*usage.allowed, &*usage.reserved)).unwrap_or_default();
         let revisit = kind == "revisit";
@@ -397,7 +401,8 @@ impl Repair<'_> {
             uses,
         };
         line.push(out, &mut self.surt);
-        is_read && digest.is_some()
+        self.usage.is_unknown = false;
+        is_read && digest.is_some() && is_known
     }
 }
 

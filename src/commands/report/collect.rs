@@ -280,7 +280,9 @@ impl Report {
             row.http_errors += u64::from(is_http_error);
             row.failed += u64::from(kind.is_failed);
             row.denied += u64::from(kind.is_denied);
-            row.uses.take(line);
+            if kind.is_page {
+                row.uses.take(line);
+            }
         };
         let took = line.took().filter(|_| is_request);
         self.hosts.change(line.host(), took, |row| {

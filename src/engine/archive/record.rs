@@ -197,13 +197,8 @@ impl Engine {
         let &FinishedFetch { ref fetch, head, ref reply, outcome, .. } = fetched;
         let attempt = Attempt { fetch, reply, head, outcome };
         if attempt.is_kept() {
-            let all = self.archive.statements.of(
-                (fetch, head, reply),
-                &self.settings,
-                (&mut self.turn, Work::Archived),
-            );
-            let is_cut = all.as_ref().is_some_and(|all| all.is_cut());
-            is_cut.then(|| self.counts.cut("consentCut", 1));
+            let all =
+                self.archive.statements.of((fetch, head, reply), &self.settings, &mut self.turn);
             facts.statements = all;
         }
         if self.settings.keeps_archive() && attempt.is_kept() {
@@ -278,6 +273,9 @@ impl Engine {
         let annotations = annotations(fetch, facts, &tries);
         let path = hop_path(fetch.item.found_as, fetch.item.hops);
         let said = facts.statements.as_deref().map(Said::of);
+        if facts.statements.as_ref().is_some_and(|all| all.is_cut()) {
+            self.counts.cut("consentCut", 1);
+        }
         let line = Line {
             time: self.turn.unix(),
             status: facts.outcome.verdict().code,
@@ -506,7 +504,7 @@ pub(in crate::engine) fn units_max(settings: &Settings) -> usize {
     let body_bytes = reply.body_bytes_max.saturating_add(reply.framing_bytes_max);
     let bytes = usize::try_from(body_bytes).unwrap_or(usize::MAX);
     let bytes = bytes.saturating_add(reply.head_bytes_max);
-    let statements = reply.head_bytes_max.saturating_add(statements::UNITS_MAX);
+    let statements = statements::units_max(reply.head_bytes_max);
     let statements = if settings.consent.records { statements } else { 0 };
     let record = weight(settings).saturating_mul(bytes).saturating_add(RECORD_UNITS);
     record.saturating_add(statements)

@@ -9,7 +9,6 @@ use super::record::Attempt;
 use crate::engine::Engine;
 use crate::engine::admission::quotas::Reservation;
 use crate::engine::backlog::Item;
-use crate::engine::ledger::Work;
 use crate::engine::outcome::{Outcome, Shortfall};
 use crate::engine::wire::Pool;
 use crate::engine::wire::Reply;
@@ -226,18 +225,12 @@ impl Engine {
         let mut fetch = self.new_fetch(id, item);
         // What is known of a page counts from its capture, not from now.
         fetch.sent.unix = reading.captured.unwrap_or(fetch.sent.unix);
-        fetch.robots.usage = self.usage_by_robots(id, &fetch.item);
         let head = reading.reader.head();
         self.counts.outcome(outcome);
         self.counts.replayed += 1;
         let attempt = Attempt { fetch: &fetch, reply: &reply, head: Some(head), outcome };
         let mut facts = attempt.log_facts(id, None, Duration::ZERO);
         facts.is_repeat = kept.is_repeat();
-        facts.statements = self.archive.statements.of(
-            (&fetch, Some(head), &reply),
-            &self.settings,
-            (&mut self.turn, Work::Reread),
-        );
         self.follow_reply(id, fetch, facts, reply, Some(head));
         // From here on the page itself counts.
         drop(reservation);

@@ -6,7 +6,8 @@
 //! decoded and scanned here and once more for its links, because a body of any length is scanned in
 //! steps, and a record is written in one.
 //!
-//! Law: a step costs at most [`UNITS_MAX`].
+//! Law: gathering the statements about a page costs at most [`units_max`]. The line of a reply that
+//! is read back from the archive has none: the archive has them.
 //! Cost: nothing if statements aren't recorded; one pass over the header fields; of an HTML page,
 //! decoding and scanning that much of its text.
 //! Source: draft-ietf-aipref-attach-04; TDM Reservation Protocol; the robots `meta` element and
@@ -27,14 +28,31 @@ use crate::links::{self, Found, Scanner};
 use crate::robots::Rules;
 use crate::store;
 use encoding_rs::UTF_8;
+use std::ops::BitOr;
 
 /// The number of bytes at the start of a text in which `meta` elements are read. They belong into
 /// the head of a page, which is shorter but for pages that carry their scripts and styles there.
 const TEXT_BYTES_MAX: usize = 128 << 10;
 
+/// The maximum cost of decoding that much text, in units of work (see `ledger`): enough for pages
+/// that compress as usual. Of others, less text is read.
+const DECODE_UNITS_MAX: usize = 1 << 20;
+
 /// The maximum cost of gathering the statements about a page beside that of its head, in units of
-/// work (see `ledger`): its text is decoded, converted and scanned.
-pub(super) const UNITS_MAX: usize = 3 * TEXT_BYTES_MAX;
+/// work: its text is decoded, with one step more than the budget, converted and scanned.
+const UNITS_MAX: usize = DECODE_UNITS_MAX + 4 * TEXT_BYTES_MAX;
+
+/// What parsing a statement costs, in units of work a byte.
+const STATEMENT_WEIGHT: usize = 8;
+
+/// The maximum length of what is read of a robots.txt for one request, in bytes.
+const ROBOTS_BYTES_MAX: usize = 16 << 10;
+
+/// Returns the maximum cost of gathering the statements about a page, in units of work, if its head
+/// has at most `head_bytes_max` bytes.
+pub(super) fn units_max(head_bytes_max: usize) -> usize {
+    STATEMENT_WEIGHT.saturating_mul(head_bytes_max).saturating_add(UNITS_MAX)
+}
 
 /// Reads what pages say of their use, one after the other.
 #[derive(Debug)]
@@ -68,7 +86,12 @@ impl<'a> Said<'a> {
 
 impl Reader {
     pub(super) fn new(settings: &links::Settings) -> Self {
-        let settings = links::Settings { requisites: false, forms: false, ..settings.clone() };
+        let settings = links::Settings {
+            requisites: false,
+            forms: false,
+            statements: true,
+            ..settings.clone()
+        };
         let limits = DecodeLimits { decoded_bytes_max: TEXT_BYTES_MAX as u64 };
         Self {
             decoder: Decoder::new(limits),
@@ -78,13 +101,13 @@ impl Reader {
         }
     }
 
-    /// Returns what was said of the use of a page; `None` if that is nothing, or isn't recorded.
-    /// The cost is charged as `work`.
+    /// Returns what was said of the use of a page whose reply is recorded; `None` if that is
+    /// nothing, or isn't recorded.
     pub(super) fn of(
         &mut self,
         (fetch, head, reply): (&Fetch, Option<&Head>, &Reply),
         settings: &Settings,
-        (turn, work): (&mut Turn, Work),
+        turn: &mut Turn,
     ) -> Option<Box<Statements>> {
         let head = head?;
         if !settings.consent.records || fetch.item.is_robots() {
@@ -98,11 +121,14 @@ impl Reader {
         for (name, value) in head.fields(bytes) {
             add_field(&mut all, name, value, (product, is_image));
         }
-        turn.charge(work, bytes.len());
+        turn.charge(Work::Archived, STATEMENT_WEIGHT * bytes.len());
         if let Some(units) = self.find(reply, head, media.as_ref()) {
-            turn.charge(work, units);
+            turn.charge(Work::Archived, units);
             for (name, content) in self.found.statements() {
                 add_meta(&mut all, name, content, (product, is_image));
+            }
+            if self.found.has_more_statements() {
+                all.note_cut();
             }
         }
         (!all.is_empty()).then(|| Box::new(all))
@@ -123,7 +149,7 @@ impl Reader {
         } else {
             self.text.clear();
             self.decoder.begin(&codings.known);
-            units += self.decoder.decode(payload, true, &mut self.text, TEXT_BYTES_MAX).work;
+            units += self.decoder.decode(payload, true, &mut self.text, DECODE_UNITS_MAX).work;
             &self.text
         };
         let text = &text[..text.len().min(TEXT_BYTES_MAX)];
@@ -152,9 +178,9 @@ impl Reader {
 /// Adds a header field, if it speaks of the use of the page.
 fn add_field(all: &mut Statements, name: &[u8], value: &[u8], (product, is_image): (&str, bool)) {
     let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
-    let directives = |value: &[u8]| of_directives(value, product, is_image);
     if is("x-robots-tag") {
-        all.add(Source::Field("x-robots-tag"), value, directives);
+        let means = |value: &[u8]| of_words(links::robots_words(value, product), is_image);
+        all.add(Source::Field("x-robots-tag"), value, means);
     } else if is("content-usage") {
         all.add(Source::Field("content-usage"), value, Consent::of_content_usage);
     } else if is("tdm-reservation") {
@@ -173,14 +199,16 @@ fn add_meta(all: &mut Statements, name: &[u8], content: &[u8], (product, is_imag
         all.add(Source::Meta("tdm-policy"), content, silent);
     } else {
         let name = if is("robots") { "robots" } else { product };
-        all.add(Source::Meta(name), content, |list| of_directives(list, product, is_image));
+        // Unlike the field, an element has the name of its crawler elsewhere.
+        all.add(Source::Meta(name), content, |list| {
+            of_words(list.split(|byte| *byte == b',').map(<[u8]>::trim_ascii), is_image)
+        });
     }
 }
 
-/// Returns what a list of directives means for the crawler `product`.
-fn of_directives(list: &[u8], product: &str, is_image: bool) -> Consent {
-    let means = |word| Consent::of_directive(word, is_image);
-    links::robots_words(list, product).map(means).fold(Consent::default(), |all, one| all | one)
+/// Returns what directives mean together.
+fn of_words<'a>(words: impl Iterator<Item = &'a [u8]>, is_image: bool) -> Consent {
+    words.map(|word| Consent::of_directive(word, is_image)).fold(Consent::default(), BitOr::bitor)
 }
 
 fn silent(_: &[u8]) -> Consent {
@@ -189,17 +217,28 @@ fn silent(_: &[u8]) -> Consent {
 
 /// Returns what rules say of the use of a target, and the cost in units of work.
 fn of_rules(rules: &Rules, target: &str) -> (Statements, usize) {
-    let (usage, units) = rules.usage(target);
+    type Means = fn(&[u8]) -> Consent;
+    let (usage, mut units) = rules.usage(target);
     let mut all = Statements::default();
-    for value in usage.signals.lines() {
-        all.add(Source::Robots("content-signal"), value.as_bytes(), Consent::of_content_signal);
+    let kinds: [(&str, &str, Means); 3] = [
+        ("content-signal", usage.signals, Consent::of_content_signal),
+        ("content-usage", usage.usages, Consent::of_content_usage),
+        ("license", usage.licenses, silent),
+    ];
+    let mut left = ROBOTS_BYTES_MAX;
+    for (key, values, means) in kinds {
+        for value in values.lines() {
+            // A line costs something even if it is short.
+            let bytes = value.len() + 16;
+            if bytes > left {
+                all.note_cut();
+                break;
+            }
+            left -= bytes;
+            all.add(Source::Robots(key), value.as_bytes(), means);
+        }
     }
-    for value in usage.usages.lines() {
-        all.add(Source::Robots("content-usage"), value.as_bytes(), Consent::of_content_usage);
-    }
-    for value in usage.licenses.lines() {
-        all.add(Source::Robots("license"), value.as_bytes(), silent);
-    }
+    units += STATEMENT_WEIGHT * (ROBOTS_BYTES_MAX - left);
     (all, units)
 }
 

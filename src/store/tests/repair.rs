@@ -96,6 +96,27 @@ fn fill(settings: &Settings, seed: u64, disk: &mut Memory) -> (Store, Vec<String
     (store, urls)
 }
 
+/// A line keeps what was said of the use of its page, if the record that says it is damaged.
+#[test]
+fn what_was_said_outlives_its_record() {
+    for seed in 1..6 {
+        let (settings, mut disk) = (settings_of(seed), Memory::default());
+        let (mut store, _) = fill(&settings, seed, &mut disk);
+        finish(&mut store, &mut disk).expect("room");
+        let (index, lines) = indexes(&disk).remove(0);
+        let name = disk.names().into_iter().find(|name| name.starts_with("warc/")).expect("one");
+        let mut bytes = disk.bytes(&name);
+        let all = records(&bytes);
+        let hit = all.iter().position(|(_, record)| value(record, "WARC-Type") == "metadata");
+        let end = all[hit.expect("one") + 1].0 as usize;
+        bytes[end - 8..end - 5].fill(0x7e);
+        overwrite(&mut disk, &name, &bytes);
+        let (done, found) = repaired(&settings, Position::END, &mut disk);
+        assert_eq!((done.damaged, done.lost, done.lines_added), (1, 0, 0), "{seed}: {found:?}");
+        assert!(disk.bytes(&index) == lines, "{seed}: {found:?}");
+    }
+}
+
 fn settings_of(seed: u64) -> Settings {
     Settings {
         gzip_level: u8::from(!seed.is_multiple_of(3)),
