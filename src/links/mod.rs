@@ -210,6 +210,9 @@ impl std::ops::BitOr for Directives {
     }
 }
 
+/// The name and the content of a `meta` element.
+type Statement = (Box<[u8]>, Box<[u8]>);
+
 /// The links, the base and the directives that were found in one page. The memory is reused for the
 /// next page.
 #[derive(Debug, Default)]
@@ -219,7 +222,7 @@ pub struct Found {
     base: Option<Box<[u8]>>,
     directives: Directives,
     /// Names and contents of the `meta` elements about the use of the page.
-    statements: Vec<(Box<[u8]>, Box<[u8]>)>,
+    statements: Vec<Statement>,
     /// Whether there were more of them than are kept.
     has_more_statements: bool,
     charset: Option<&'static Encoding>,
