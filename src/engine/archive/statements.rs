@@ -121,26 +121,25 @@ impl Reader {
         for (name, value) in head.fields(bytes) {
             add_field(&mut all, name, value, (product, is_image));
         }
-        turn.charge(Work::Archived, STATEMENT_WEIGHT * bytes.len());
-        if let Some(units) = self.find(reply, head, media.as_ref()) {
-            turn.charge(Work::Archived, units);
-            for (name, content) in self.found.statements() {
-                add_meta(&mut all, name, content, (product, is_image));
-            }
-            if self.found.has_more_statements() {
-                all.note_cut();
-            }
+        let units = self.find(reply, head, media.as_ref());
+        turn.charge(Work::Archived, STATEMENT_WEIGHT * bytes.len() + units);
+        for (name, content) in self.found.statements() {
+            add_meta(&mut all, name, content, (product, is_image));
+        }
+        if self.found.has_more_statements() {
+            all.note_cut();
         }
         (!all.is_empty()).then(|| Box::new(all))
     }
 
-    /// Finds the `meta` elements of a page. Returns the cost in units of work; `None` if it isn't
-    /// HTML.
-    fn find(&mut self, reply: &Reply, head: &Head, media: Option<&MediaType>) -> Option<usize> {
+    /// Finds the `meta` elements of a reply, which has none if it isn't HTML. Returns the cost in
+    /// units of work.
+    fn find(&mut self, reply: &Reply, head: &Head, media: Option<&MediaType>) -> usize {
+        self.found.clear();
         let bytes = reply.head();
         let markup = mime::markup(media, head, bytes);
         if !matches!(markup, Markup::Html | Markup::Sniff) {
-            return None;
+            return 0;
         }
         let (codings, payload) = (head.codings(bytes), reply.payload());
         let mut units = 0;
@@ -154,11 +153,10 @@ impl Reader {
         };
         let text = &text[..text.len().min(TEXT_BYTES_MAX)];
         if markup == Markup::Sniff && !mime::looks_like_html(text) {
-            return None;
+            return units;
         }
         let label = media.and_then(|media| media.charset.as_deref());
         let charset = links::charset(label, text).encoding;
-        self.found.clear();
         if links::is_scannable(charset) {
             self.scanner.begin(charset);
             self.scanner.scan(text, TEXT_BYTES_MAX, &mut self.found);
@@ -170,8 +168,7 @@ impl Reader {
             self.scanner.scan(converted, TEXT_BYTES_MAX, &mut self.found);
         }
         // The last step may have searched far beyond the budget for one byte, which costs little.
-        units += (self.scanner.position() + self.scanner.take_nested()).min(TEXT_BYTES_MAX);
-        Some(units)
+        units + (self.scanner.position() + self.scanner.take_nested()).min(TEXT_BYTES_MAX)
     }
 }
 
