@@ -132,6 +132,8 @@ fn settings(conf: &Conf, scene: &Scene) -> Result<Settings, Failure> {
     let loopback = Block::new(IpAddr::from([127, 0, 0, 0]), 8).expect("8 of 32 bits");
     settings.connections.addresses.allowed.push(loopback);
     settings.store.format = store::Format::None;
+    // Nothing is left in which it could be recorded.
+    settings.consent.records = false;
     settings.keep_no_state();
     settings.trace = conf.compare.as_ref().is_some_and(|compare| compare.trace);
     stay_in_the_web(&mut settings.scope);
