@@ -5,8 +5,8 @@
 //! tdm-reservation). For each [`Purpose`] a signal reserves the use, allows it, or is silent. Of
 //! all signals the strictest counts. If all are silent, the use is allowed.
 //!
-//! Laws: no input panics. More signals never lift a reservation. A word that isn't known changes
-//! nothing.
+//! Laws: no input panics. More signals never lift a reservation; those that are too long to be read
+//! are noted as cut. A word that isn't known changes nothing.
 //! Cost: one pass over each value.
 //! Source: draft-ietf-aipref-vocab-05 (Content-Usage), with the categories of earlier versions;
 //! contentsignals.org (Content-Signal); TDM Reservation Protocol, 2 February 2024.

@@ -3,7 +3,7 @@
 use crate::commands::crawl_log::Line;
 use crate::consent::Purpose;
 
-/// Numbers of captures.
+/// Numbers of pages.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Uses {
     /// Those for which anything was said.
