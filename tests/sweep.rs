@@ -16,6 +16,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 use sted::commands::settings;
+use sted::consent::Purpose;
 use sted::engine::Engine;
 use sted::engine::ledger::STEP_UNITS;
 use sted::engine::settings::{CHAINS_MAX, Scoring, Settings};
@@ -317,7 +318,9 @@ impl Plan {
         let mut draw = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5eed);
         let web = web(&mut draw, seed);
         let mut world = world(&mut draw, seed);
-        let (mut engine, laws) = crawl(&mut draw, seed, &web);
+        let (mut engine, mut laws) = crawl(&mut draw, seed, &web);
+        engine.consent.obeys = purpose(seed);
+        laws.obeys = engine.consent.obeys.map(Purpose::name);
         qualities::draw(seed, &web, &mut engine, &mut world);
         let mut text = String::new();
         let _ = write!(
@@ -334,7 +337,8 @@ impl Plan {
 }
 
 /// Kinds added later, with their own draw: seeds that failed once stay the same.
-const LATER: [Hostile; 3] = [Hostile::BombEmpty, Hostile::SessionIds, Hostile::LastForAll];
+const LATER: [Hostile; 4] =
+    [Hostile::BombEmpty, Hostile::SessionIds, Hostile::LastForAll, Hostile::Challenges];
 
 fn web(draw: &mut Random, seed: u64) -> sted::study::web::Settings {
     let ms = Duration::from_millis;
@@ -411,6 +415,12 @@ fn sitemaps(seed: u64) -> f64 {
 /// Returns the share of hosts that say something of the use of their pages. Added later, too.
 fn voices(seed: u64) -> f64 {
     if is_old(seed) { 0.0 } else { Random(seed ^ 0x766f_6963).pick(&[0.0, 0.0, 0.6]) }
+}
+
+/// Returns the purpose of a crawl that doesn't keep what is reserved for it. Added later, too.
+fn purpose(seed: u64) -> Option<Purpose> {
+    let all = [None, None, Some(Purpose::AiTrain), Some(Purpose::Archive), Some(Purpose::Mining)];
+    if is_old(seed) { None } else { Random(seed ^ 0x6f62_6579).pick(&all) }
 }
 
 /// Returns whether the seed failed once.
@@ -525,8 +535,7 @@ fn crawl(draw: &mut Random, seed: u64, web: &sted::study::web::Settings) -> (Set
     // Faults must not end a page, however many of them affect it.
     engine.pipeline.head_faults_max = u8::MAX;
     engine.chains_max = Random(seed ^ 0x6368_6169).pick(&[1, CHAINS_MAX, CHAINS_MAX]);
-    // A page whose body is truncated twice must not be given up: pages behind it might never be
-    // found.
+    // Pages behind one whose body is truncated twice must be found.
     engine.retries.short_retries_max = u8::MAX;
     engine.frontier.scheduler.schedule.policy = draw.pick(&Policy::PAPER);
     let sources = [Source::Uniform, Source::Zipf, Source::Inlinks, Source::Opic];
@@ -552,6 +561,7 @@ fn crawl(draw: &mut Random, seed: u64, web: &sted::study::web::Settings) -> (Set
         turn_units_max: engine.turn_bytes_max + STEP_UNITS,
         // Two records of 64 KiB of head, 1 MiB of body and 4 MiB of framing, at 6 units a byte.
         turn_intake_max: engine.turn_bytes_max + STEP_UNITS + 2 * 6 * ((64 << 10) + (5 << 20)),
+        obeys: None,
         again: None,
         server_pages_max: drawn.server_pages_max,
         domain_pages_max: drawn.domain_pages_max,

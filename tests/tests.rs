@@ -29,6 +29,8 @@ mod cache;
 #[cfg(feature = "study")]
 mod chains;
 #[cfg(feature = "study")]
+mod challenges;
+#[cfg(feature = "study")]
 mod cluster;
 #[cfg(feature = "study")]
 mod compare;

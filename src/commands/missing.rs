@@ -234,6 +234,18 @@ pub(super) fn fix(cause: &str) -> &'static str {
         "body-too-large" => "raise fetch.body_bytes_max",
         "local" => "no descriptors or ports were left: raise `ulimit -n`",
         "robots-denied" => "robots.txt disallows it",
+        "challenged" | "challenges" => {
+            "it shows challenges in place of pages: ask its operator, or set fetch.challenges = \
+             \"evidence\" to see them"
+        }
+        "401" => "it asks for a password: give it a field in a [[site]] table",
+        "402" => "it asks for payment: its line in crawl.log has the price, if it names one",
+        "403" => "it refuses the crawler: ask its operator",
+        "429" => "it asks for a slower pace: lower politeness, or try later",
+        "451" => "it may not show the page, by law",
+        "reserved" => {
+            "its site reserves this use: set consent.obey = false to keep it all the same"
+        }
         "crawl-delay" => "its Crawl-delay is too long: raise politeness.crawl_delay_max",
         "robots-unreachable" => {
             "robots.txt can't be fetched, which disallows everything: see its line in crawl.log"

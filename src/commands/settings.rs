@@ -3,8 +3,8 @@
 use crate::conf::{self, Conf, Decimal, DiskFull, Scheme};
 use crate::dns::address;
 use crate::engine::settings::{
-    CHAINS_MAX, Connections, Consent, Identity, Limits, Recrawl, Retries, Robots, Scoring,
-    Settings, Sitemaps, State,
+    CHAINS_MAX, Challenges, Connections, Consent, Identity, Limits, Recrawl, Retries, Robots,
+    Scoring, Settings, Sitemaps, State,
 };
 use crate::ground::quality::Quality;
 use crate::http::coding::DecodeLimits;
@@ -73,7 +73,8 @@ pub fn engine(conf: &Conf, key: [u8; 16]) -> Settings {
             read: conf.discovery.sitemaps != conf::Sitemaps::None,
             usual: conf.discovery.sitemaps == conf::Sitemaps::WellKnown,
         },
-        consent: Consent { records: conf.consent.record },
+        consent: consent(&conf.consent),
+        challenges: challenges(conf.fetch.challenges),
         cluster: None,
         trace: conf.job.trace,
         fingerprint_key: key,
@@ -162,11 +163,21 @@ fn recrawl(conf: &conf::Recrawl) -> Option<Recrawl> {
     })
 }
 
+fn consent(conf: &conf::Consent) -> Consent {
+    Consent { records: conf.record, obeys: conf.purpose.filter(|_| conf.obey) }
+}
+
+fn challenges(conf: conf::Challenges) -> Challenges {
+    let evidence = conf == conf::Challenges::Evidence;
+    Challenges { refuses: evidence || conf == conf::Challenges::Refuse, evidence }
+}
+
 fn retries(conf: &conf::Retries) -> Retries {
     Retries {
         url_retries_max: conf.retries_max,
         short_retries_max: Retries::default().short_retries_max,
         server_failures_max: conf.server_failures_max,
+        challenges_max: conf.challenges_max,
         wait: conf.retry_wait,
         factor_milli: conf.retry_factor.thousandths(),
         wait_max: conf.retry_wait_max,
@@ -347,7 +358,7 @@ mod tests {
     use crate::conf::Flag;
 
     /// Another value than the default of each key that may change while a crawl runs.
-    const LIVE: [(&str, &str); 53] = [
+    const LIVE: [(&str, &str); 54] = [
         ("limits.pages_max", "7"),
         ("limits.pages_per_server_max", "7"),
         ("limits.pages_per_domain_max", "7"),
@@ -399,6 +410,7 @@ mod tests {
         ("retries.retry_wait_max", "\"7h\""),
         ("retries.retry_after_max", "\"7h\""),
         ("retries.server_failures_max", "7"),
+        ("retries.challenges_max", "7"),
         ("retries.outage_max", "\"7h\""),
         ("state.checkpoint_period", "\"7s\""),
     ];

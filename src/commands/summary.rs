@@ -196,9 +196,13 @@ impl Summary {
             let causes = largest(&counts.failed, usize::MAX);
             line("failed fetches", format!("{}: {causes}", HumanCount(counts.failures())));
         }
-        let is_other = |name: &str| {
-            !counts.failed.contains_key(name) && !["ok", "redirect", "http-error"].contains(&name)
-        };
+        let reserved = counts.outcomes.get("reserved").copied().unwrap_or(0);
+        if reserved > 0 {
+            let text = "replies not kept: their use is reserved for the purpose of the crawl";
+            line("reserved", format!("{} {text}", HumanCount(reserved)));
+        }
+        const ANSWERS: [&str; 4] = ["ok", "redirect", "http-error", "reserved"];
+        let is_other = |name: &str| !counts.failed.contains_key(name) && !ANSWERS.contains(&name);
         let others = counts.outcomes.iter().filter(|(name, count)| **count > 0 && is_other(name));
         let others: BTreeMap<_, _> = others.map(|(name, count)| (name.clone(), *count)).collect();
         if !others.is_empty() {

@@ -43,6 +43,7 @@ pub(super) fn clashes(conf: &Conf, given: &Given<'_>) -> Vec<Clash> {
     admin(conf, &mut clash);
     cluster(conf, &mut clash);
     recrawl(conf, &mut clash);
+    consent(conf, &mut clash);
     clashes
 }
 
@@ -259,6 +260,21 @@ fn recrawl(conf: &Conf, clash: &mut Reporter<'_>) {
             show_time(recrawl.interval_min),
             show_time(recrawl.interval_max)
         ),
+    );
+}
+
+/// Checks that a crawl that obeys reservations knows what it is for, and what is said of it.
+fn consent(conf: &Conf, clash: &mut Reporter<'_>) {
+    let consent = &conf.consent;
+    clash(
+        consent.obey && consent.purpose.is_none(),
+        &["consent.obey", "consent.purpose"],
+        "has no effect without a purpose; write purpose = \"search\", or another one",
+    );
+    clash(
+        consent.obey && !consent.record,
+        &["consent.obey", "consent.record"],
+        "only what is recorded can be obeyed; write record = true",
     );
 }
 

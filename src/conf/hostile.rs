@@ -73,6 +73,7 @@ kinds! {
     ClosedLate "closed-late"
     SessionIds "session-ids"
     LastForAll "last-for-all"
+    Challenges "challenges"
 }
 
 impl Hostile {

@@ -30,10 +30,11 @@ pub use compare::{Change, Value, Variant};
 pub use hostile::Hostile;
 pub use mistake::{Mistake, Mistakes, Place};
 pub use sections::{
-    Admin, Allowance, Burst, Cluster, Compare, Connections, Consent, Discovery, DiskFull,
-    DiskSpace, Events, Fetch, HostsFile, Identity, Job, Lab, Limits, Links, Memory, Names, Over,
-    Pipeline, Policy, Politeness, Preset, Profile, Qualities, Recrawl, Report, Retries, Schedule,
-    Scheme, Scope, Sim, Site, SiteKeys, Sitemaps, Source, State, Store, Tls, UrlKey, Web, Worth,
+    Admin, Allowance, Burst, Challenges, Cluster, Compare, Connections, Consent, Discovery,
+    DiskFull, DiskSpace, Events, Fetch, HostsFile, Identity, Job, Lab, Limits, Links, Memory,
+    Names, Over, Pipeline, Policy, Politeness, Preset, Profile, Qualities, Recrawl, Report,
+    Retries, Schedule, Scheme, Scope, Sim, Site, SiteKeys, Sitemaps, Source, State, Store, Tls,
+    UrlKey, Web, Worth,
 };
 pub use setting::Setting;
 pub use site::{HIDDEN, SiteTable};

@@ -6,13 +6,14 @@
 
 use super::Engine;
 use super::again::{Entry, Noted};
-use super::archive::{Filed, FiledPage, LogFacts, Recorded, Unsent, cut_as};
+use super::archive::{Filed, FiledPage, LogFacts, Recorded, Unsent, cut_as, cut_of};
 use super::backlog::{Item, Purpose};
 use super::chain::Redirect;
 use super::ledger::Work;
 use super::outcome::{Outcome, ServerFate, UrlFate};
 use super::page::{LinkSources, Page};
 use super::wire::{Fetch, FinishedFetch, Reply};
+use crate::consent::Statements;
 use crate::frontier::{Rule, ServerId};
 use crate::http::response::Head;
 use crate::http::wait::retry_after;
@@ -79,19 +80,29 @@ impl Engine {
 
     /// Archives and logs a fetch under its URL, then does what follows from it: another try, a
     /// redirect, or the links of the page.
-    pub(super) fn file_fetch(&mut self, slot: u32, mut fetched: FinishedFetch<'_>) {
-        let fetch = &fetched.fetch;
-        let again = self.tries_left(fetch, fetched.outcome);
+    pub(super) fn file_fetch(
+        &mut self,
+        slot: u32,
+        mut fetched: FinishedFetch<'_>,
+        statements: Option<Box<Statements>>,
+    ) {
+        let again = self.tries_left(&fetched.fetch, fetched.outcome);
         if let Outcome::Short(_, shortfall) = fetched.outcome
             && again
         {
             // A short reply counts as a reply only if no other try follows.
             fetched.outcome = shortfall.outcome();
         }
-        let may_retry = fetched.outcome.verdict().url == UrlFate::Retry;
-        if may_retry && !again && !fetch.item.is_robots() && fetched.outcome.status().is_none() {
+        let may_retry = fetched.outcome.verdict().url == UrlFate::Retry && !again;
+        let is_answer =
+            fetched.outcome.status().is_some() || matches!(fetched.outcome, Outcome::Challenged(_));
+        if may_retry && !fetched.fetch.item.is_robots() && !is_answer {
             self.counts.cut("retries-max", 1);
         }
+        if !again && self.is_reserved(statements.as_deref()) {
+            self.reserve(&mut fetched);
+        }
+        let fetch = &fetched.fetch;
         self.counts.outcome(fetched.outcome);
         log::trace!("{}: {}", fetch.url, fetched.outcome.name());
         match fetch.item.purpose {
@@ -105,8 +116,20 @@ impl Engine {
                 self.retry(id, fetched.fetch, fetched.outcome);
             }
             Purpose::Page | Purpose::Hop(_) | Purpose::Again => {
-                self.page_complete(slot, fetched);
+                self.page_complete(slot, fetched, statements);
             }
+        }
+    }
+
+    /// Gives a reply that is followed the outcome that nothing of it is kept. What it lacks is
+    /// noted and counted, since its outcome doesn't say it any more.
+    fn reserve(&mut self, fetched: &mut FinishedFetch<'_>) {
+        let before = fetched.outcome;
+        let Some(head) = fetched.head.filter(|_| is_followed(before)) else { return };
+        fetched.outcome = Outcome::Reserved(head.status);
+        if let Some(cut) = cut_of(before) {
+            self.counts.cut(cut, 1);
+            fetched.fetch.notes.push(cut);
         }
     }
 
@@ -136,8 +159,13 @@ impl Engine {
 
     /// Completes a page that is not tried again: archives it, and follows what it leads to. If a
     /// job archives it, that is done later.
-    fn page_complete(&mut self, slot: u32, fetched: FinishedFetch<'_>) {
-        let recorded = self.record(slot, &fetched);
+    fn page_complete(
+        &mut self,
+        slot: u32,
+        fetched: FinishedFetch<'_>,
+        statements: Option<Box<Statements>>,
+    ) {
+        let recorded = self.record(slot, &fetched, statements);
         let FinishedFetch { fetch, head, reply, outcome, .. } = fetched;
         let id = self.wire.conn(slot).server;
         match recorded {

@@ -42,6 +42,7 @@ mod again;
 mod archive;
 pub mod backlog;
 mod chain;
+mod challenge;
 #[cfg(feature = "cluster")]
 mod cluster;
 #[cfg(not(feature = "cluster"))]

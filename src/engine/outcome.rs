@@ -6,6 +6,7 @@
 //! Negative codes are Heritrix's, so that tools for its log can read ours.
 
 use super::contract::{CertificateFault, CloseReason, NameFailure, TlsFault};
+use super::settings::Retries;
 use crate::frontier::Retirement;
 use crate::url::scope::Rejection;
 use serde::{Deserialize, Serialize};
@@ -18,6 +19,11 @@ pub enum Outcome {
     /// A reply with this HTTP status whose body ended early; the [`Shortfall`] says how. What was
     /// received is kept, marked as truncated.
     Short(u16, Shortfall),
+    /// A reply with this HTTP status, complete or not, of which nothing is kept: the use of the
+    /// page is reserved for the purpose of the crawl.
+    Reserved(u16),
+    /// A reply with this HTTP status that isn't the page, but a challenge that keeps crawlers out.
+    Challenged(u16),
     /// robots.txt forbids the URL.
     RobotsDenied,
     /// robots.txt can't be fetched, which forbids all URLs (RFC 9309 2.3.1.4).
@@ -199,14 +205,17 @@ pub(super) enum Lasting {
     Denied,
     /// TLS fails in a way that is the server's fault.
     Barred,
+    /// The server keeps crawlers out.
+    Challenged,
 }
 
 impl Lasting {
     /// Returns the number of failures in a row after which the server is given up.
-    pub(super) fn failures_max(self) -> u8 {
+    pub(super) fn failures_max(self, settings: &Retries) -> u8 {
         match self {
             Self::Denied => 3,
             Self::Barred => 2,
+            Self::Challenged => settings.challenges_max,
         }
     }
 }
@@ -224,6 +233,11 @@ impl Outcome {
             }
             Self::Status(status) => (Done, Fine, i32::from(status)),
             Self::Short(status, _) => return Self::Status(status).verdict(),
+            Self::Reserved(status) => {
+                return Verdict { url: Done, ..Self::Status(status).verdict() };
+            }
+            // Who shows a challenge may let the crawler pass later, or when it is slower.
+            Self::Challenged(_) => (Retry, Strained, -9997),
             Self::RobotsDenied => (Done, Fine, -9998),
             Self::RobotsUnreachable => (Done, Fine, -61),
             // A resolver may give wrong answers for some time, and a zone may be broken for a
@@ -260,6 +274,7 @@ impl Outcome {
         match self {
             Self::Name(_) => Retirement::Name,
             Self::ForbiddenAddress => Retirement::ForbiddenAddress,
+            Self::Challenged(_) => Retirement::Challenges,
             _ => Retirement::Failures,
         }
     }
@@ -290,7 +305,7 @@ impl Outcome {
     /// was not tried.
     pub fn is_failed_fetch(self) -> bool {
         let is_failure = matches!(self.verdict().code, -5..=-1) && self != Self::BodyTooLarge;
-        is_failure || self == Self::ForbiddenAddress
+        is_failure || matches!(self, Self::ForbiddenAddress | Self::Challenged(_))
     }
 
     /// Returns whether the reply timed out.
@@ -314,6 +329,9 @@ impl Outcome {
     /// Returns the kind of lasting failure that the outcome is a case of, or `None`. `is_known`
     /// says whether the server has answered before.
     pub(super) fn lasting(self, is_known: bool) -> Option<Lasting> {
+        if matches!(self, Self::Challenged(_)) {
+            return Some(Lasting::Challenged);
+        }
         let is_barred = self.verdict().server == ServerFate::Barred;
         let is_denied = !is_known && self.is_denial();
         is_barred.then_some(Lasting::Barred).or(is_denied.then_some(Lasting::Denied))
@@ -325,6 +343,8 @@ impl Outcome {
             Self::Status(200..=299) | Self::Short(200..=299, _) => "ok",
             Self::Status(300..=399) | Self::Short(300..=399, _) => "redirect",
             Self::Status(_) | Self::Short(..) => "http-error",
+            Self::Reserved(_) => "reserved",
+            Self::Challenged(_) => "challenged",
             Self::RobotsDenied => "robots-denied",
             Self::RobotsUnreachable => "robots-unreachable",
             Self::Name(NameFailure::NoSuchName) => "dns-no-such-name",
@@ -362,11 +382,11 @@ impl Outcome {
         }
     }
 
-    /// Returns the status of the reply, whether its body is complete or short; `None` without a
-    /// reply.
+    /// Returns the status of the reply, whether its body is complete, short or not kept; `None`
+    /// without a reply.
     pub fn status(self) -> Option<u16> {
         match self {
-            Self::Status(status) | Self::Short(status, _) => Some(status),
+            Self::Status(status) | Self::Short(status, _) | Self::Reserved(status) => Some(status),
             _ => None,
         }
     }

@@ -5,7 +5,7 @@ use crate::http::request::{BadField, Fixed};
 use crate::recrawl::worth;
 use crate::url::UrlRef;
 use crate::url::site;
-use crate::{dns, frontier, http, links, rating, seen, store, url};
+use crate::{consent, dns, frontier, http, links, rating, seen, store, url};
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
@@ -70,6 +70,8 @@ pub struct Settings {
     pub sitemaps: Sitemaps,
     /// What is done with what sites say of the use of their pages.
     pub consent: Consent,
+    /// What is done with replies that keep crawlers out.
+    pub challenges: Challenges,
     /// What makes this crawl a part of one that several machines share; `None` if it isn't.
     pub cluster: Option<super::node::Settings>,
     /// Whether the stream of discovered URLs is written to a trace.
@@ -95,6 +97,18 @@ pub struct Settings {
 pub struct Consent {
     /// Whether it is recorded with each capture.
     pub records: bool,
+    /// The purpose of the crawl if pages whose use is reserved for it aren't kept. It needs
+    /// `records`.
+    pub obeys: Option<consent::Purpose>,
+}
+
+/// What is done with replies that keep crawlers out.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Challenges {
+    /// Whether they are recognized, and aren't taken for pages.
+    pub refuses: bool,
+    /// Whether their lines in the crawl log show their first bytes.
+    pub evidence: bool,
 }
 
 /// Which sitemaps are read.
@@ -345,6 +359,8 @@ pub struct Retries {
     pub short_retries_max: u8,
     /// The number of failed visits in a row after which a server is given up.
     pub server_failures_max: u8,
+    /// The number of visits in a row with a challenge after which a server is given up.
+    pub challenges_max: u8,
     /// The rest of a server after its first failed visit.
     pub wait: Duration,
     /// The factor by which the rest grows with each further failure, in thousandths.
@@ -377,6 +393,7 @@ impl Default for Retries {
             url_retries_max: 3,
             short_retries_max: 1,
             server_failures_max: 10,
+            challenges_max: 5,
             wait: Duration::from_secs(30),
             factor_milli: 4_000,
             wait_max: Duration::from_secs(3_600),

@@ -13,6 +13,7 @@
 use super::ledger::Work;
 use super::outcome::{Lasting, Outcome};
 use super::robots::state::Robots;
+use super::settings::Retries;
 use super::turn::Turn;
 use crate::frontier::{Retirement, Rule, ServerId};
 use crate::ground::codec::{Put, Short, Take};
@@ -345,9 +346,9 @@ impl Site {
 
     /// Returns whether there were so many failures of this kind in a row that the server is given
     /// up.
-    pub(super) fn is_lasting(&self, how: Lasting) -> bool {
+    pub(super) fn is_lasting(&self, how: Lasting, settings: &Retries) -> bool {
         let row = self.rare.as_ref().and_then(|rare| rare.lasting);
-        row.is_some_and(|(same, row)| same == how && row >= how.failures_max())
+        row.is_some_and(|(same, row)| same == how && row >= how.failures_max(settings))
     }
 
     /// Notes that the server has answered, which ends its series of failures.
@@ -355,7 +356,8 @@ impl Site {
         self.set_failures(0);
         if self.is_retiring() {
             self.change_rare(|rare| {
-                rare.retiring = rare.retiring.filter(|(why, _)| *why != Retirement::Failures);
+                let is_over = |why| matches!(why, Retirement::Failures | Retirement::Challenges);
+                rare.retiring = rare.retiring.filter(|(why, _)| !is_over(*why));
             });
         }
     }
@@ -545,7 +547,8 @@ mod tests {
     /// Law: only failures of one kind in a row count as lasting, whatever happened before.
     #[test]
     fn failures_of_another_kind_begin_a_new_row() {
-        use Lasting::{Barred, Denied};
+        use Lasting::{Barred, Challenged, Denied};
+        let retries = Retries::default();
         let (other, lasts) = (None, Some);
         let cases = [
             (vec![lasts(Denied); 3], lasts(Denied)),
@@ -556,16 +559,19 @@ mod tests {
             (vec![lasts(Denied), lasts(Denied), other, lasts(Denied), lasts(Denied)], None),
             (vec![lasts(Barred), lasts(Denied), lasts(Barred), lasts(Barred)], lasts(Barred)),
             (vec![other, lasts(Denied), lasts(Denied), lasts(Denied)], lasts(Denied)),
+            (vec![lasts(Challenged); 4], None),
+            (vec![lasts(Challenged); 5], lasts(Challenged)),
         ];
         for (failures, lasting) in cases {
             let mut site = Site::default();
             failures.iter().for_each(|how| site.add_failure(*how));
             assert_eq!(usize::from(site.failures), failures.len());
-            for how in [Barred, Denied] {
-                assert_eq!(site.is_lasting(how), lasting == lasts(how), "{failures:?}");
+            for how in [Barred, Denied, Challenged] {
+                assert_eq!(site.is_lasting(how, &retries), lasting == lasts(how), "{failures:?}");
             }
             site.recover();
-            assert!(site.rare.is_none() && !site.is_lasting(Barred) && !site.is_lasting(Denied));
+            let lasts = [Barred, Denied, Challenged].map(|how| site.is_lasting(how, &retries));
+            assert!(site.rare.is_none() && lasts == [false; 3]);
         }
     }
 

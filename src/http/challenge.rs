@@ -6,11 +6,20 @@
 //! ordinary pages are not used: `x-datadome: protected` comes with every page, and sites call
 //! `KPSDK.configure` themselves.
 //!
+//! Sources: for Cloudflare's field its documentation, "Detect a Challenge Page response"; for that
+//! of AWS WAF and its statuses "CAPTCHA and Challenge action behavior"; for Anubis and go-away
+//! their programs; for the others pages as seen in crawls, and what crawlers' issues say of them
+//! (germondai/trawl 82 and 83 of AWS WAF and DataDome, ziplokk1/incapsula-cracker-py3 1 of Imperva,
+//! agentrhq/webcmd 264 of marks that ordinary pages have).
+//!
 //! Law: the result is a pure function of head and body; only the first [`BODY_BYTES`] of a body are
 //! read.
-//! Cost: one pass over the names of the fields, and over the body only if the caller passes one.
+//! Cost: one pass over the names of the fields, and over the body only if the caller passes one; a
+//! second one if it has a mark.
 
+use aho_corasick::AhoCorasick;
 use memchr::memmem;
+use std::sync::LazyLock;
 
 /// The number of bytes at the start of a body that are searched.
 pub const BODY_BYTES: usize = 64 << 10;
@@ -35,43 +44,90 @@ const COOKIES: [(&[u8], &str); 3] = [
     (b"within.website-x-cmd-anubis", "anubis"),
 ];
 
-/// Texts that only challenge pages contain, each with the product: paths of scripts, and names that
-/// the scripts use.
-const SCRIPTS: [(&[u8], &str); 27] = [
-    (b"/.within.website/x/cmd/anubis/", "anubis"),
-    (b"/.within.website/x/xess/", "anubis"),
-    (b"/cdn-cgi/challenge-platform/h/", "cloudflare"),
-    (b"/cdn-cgi/l/chk_jschl", "cloudflare"),
-    (b"_cf_chl_opt", "cloudflare"),
-    (b".awswaf.com/", "aws-waf"),
-    (b"awsWafCookieDomainList", "aws-waf"),
-    (b"/_Incapsula_Resource?", "imperva"),
-    (b"geo.captcha-delivery.com", "datadome"),
-    (b"ct.captcha-delivery.com", "datadome"),
-    (b"/px/captcha", "human"),
-    (b"_pxCaptcha", "human"),
-    (b"/.well-known/ddos-guard/js-challenge", "ddos-guard"),
-    (b"/.well-known/vercel/security/", "vercel"),
-    (b"sucuri_cloudproxy_js", "sucuri"),
-    (b"/.go-away/", "go-away"),
-    (b"/.well-known/sgcaptcha/", "siteground"),
-    (b"sec-if-cpt-container", "akamai"),
-    (b"window.KPSDK={}", "kasada"),
-    (b"/2d206a39-8ed7-437e-a3be-862e0f06eea3/ips.js", "kasada"),
-    (b"x-kpsdk-im=", "kasada"),
-    (b"id=\"px-captcha\"", "human"),
-    (b"id='px-captcha'", "human"),
-    (b"captcha.px-cdn.net/", "human"),
-    (b"captcha.px-cloud.net/", "human"),
-    (b"/_fs-ch-", "fastly"),
+/// When a text counts that was found in a page.
+#[derive(Clone, Copy, Debug)]
+enum Counts {
+    /// If the status refuses the page: ordinary pages have it, too.
+    Refused,
+    /// If the status refuses the page, or if the page has no link: other pages only speak of it.
+    Alone,
+    /// If the status refuses the page, or if it is what a script or a style sheet is loaded from:
+    /// the product serves the pages of its site unchanged.
+    Loaded,
+    /// If `Alone` would count, and the page shows the widget that it loads.
+    Shown,
+}
+
+/// A text of challenge pages: a path of scripts, or a name that the scripts use.
+struct Mark {
+    text: &'static [u8],
+    product: &'static str,
+    counts: Counts,
+}
+
+const fn refused(text: &'static [u8], product: &'static str) -> Mark {
+    Mark { text, product, counts: Counts::Refused }
+}
+
+const fn alone(text: &'static [u8], product: &'static str) -> Mark {
+    Mark { text, product, counts: Counts::Alone }
+}
+
+const fn loaded(text: &'static [u8], product: &'static str) -> Mark {
+    Mark { text, product, counts: Counts::Loaded }
+}
+
+/// The texts of challenge pages.
+static SCRIPTS: [Mark; 28] = [
+    loaded(b"/.within.website/x/cmd/anubis/", "anubis"),
+    loaded(b"/.within.website/x/xess/", "anubis"),
+    // Ordinary pages have scripts of the next three, which watch the visitor.
+    refused(b"/cdn-cgi/challenge-platform/h/", "cloudflare"),
+    refused(b".awswaf.com/", "aws-waf"),
+    refused(b"/_Incapsula_Resource?", "imperva"),
+    alone(b"/cdn-cgi/l/chk_jschl", "cloudflare"),
+    alone(b"_cf_chl_opt", "cloudflare"),
+    alone(b"awsWafCookieDomainList", "aws-waf"),
+    alone(b"geo.captcha-delivery.com", "datadome"),
+    alone(b"ct.captcha-delivery.com", "datadome"),
+    alone(b"/px/captcha", "human"),
+    alone(b"_pxCaptcha", "human"),
+    alone(b"/.well-known/ddos-guard/js-challenge", "ddos-guard"),
+    alone(b"/.well-known/vercel/security/", "vercel"),
+    alone(b"sucuri_cloudproxy_js", "sucuri"),
+    loaded(b"/.go-away/", "go-away"),
+    alone(b"/.well-known/sgcaptcha/", "siteground"),
+    alone(b"sec-if-cpt-container", "akamai"),
+    alone(b"window.KPSDK={}", "kasada"),
+    alone(b"/2d206a39-8ed7-437e-a3be-862e0f06eea3/ips.js", "kasada"),
+    alone(b"x-kpsdk-im=", "kasada"),
+    alone(b"id=\"px-captcha\"", "human"),
+    alone(b"id='px-captcha'", "human"),
+    alone(b"captcha.px-cdn.net/", "human"),
+    alone(b"captcha.px-cloud.net/", "human"),
+    alone(b"/_fs-ch-", "fastly"),
     // Other paths under /.bunny-shield/ are scripts of ordinary pages.
-    (b"/.bunny-shield/assets/", "bunny"),
+    alone(b"/.bunny-shield/assets/", "bunny"),
+    // It also protects single forms on ordinary pages.
+    Mark { text: TURNSTILE, product: "cloudflare", counts: Counts::Shown },
 ];
 
-/// The path of Cloudflare's Turnstile, which also protects single forms on ordinary pages.
+/// What tests the browser with a script and nothing else, whatever product it is.
+pub const SCRIPT_ONLY: &str = "script-only";
+
+/// The path of Cloudflare's Turnstile.
 const TURNSTILE: &[u8] = b"challenges.cloudflare.com/turnstile/";
 /// Texts of pages that show Turnstile instead of a page.
 const WIDGETS: [&[u8]; 3] = [b"cf-turnstile", b"turnstile.render", b"Just a moment"];
+
+/// Returns the names of all products that are known, some more than once.
+pub fn products() -> impl Iterator<Item = &'static str> {
+    let fields = FIELDS.iter().map(|(_, _, product)| *product);
+    let names = NAMES.iter().map(|(_, product)| *product);
+    let cookies = COOKIES.iter().map(|(_, product)| *product);
+    let scripts = SCRIPTS.iter().map(|mark| mark.product);
+    fields.chain(names).chain(cookies).chain(scripts).chain([SCRIPT_ONLY])
+}
 
 /// Returns the name of the product whose challenge the reply is, if its header fields declare one;
 /// otherwise `None`.
@@ -91,9 +147,81 @@ pub fn in_reply<'a>(
     fields: impl Iterator<Item = (&'a [u8], &'a [u8])>,
     html: Option<&[u8]>,
 ) -> Option<&'static str> {
+    let by_field = in_fields(fields, html.is_some());
+    by_field.or_else(|| {
+        let is_known = |(_, mark): &(usize, &Mark)| !matches!(mark.counts, Counts::Shown);
+        marks(html?).find(is_known).map(|(_, mark)| mark.product).or_else(|| in_widget(html?))
+    })
+}
+
+/// Returns the name of the product whose challenge the reply to a request for a page is, or
+/// [`SCRIPT_ONLY`]; `None` if it isn't one. `html` is the beginning of its text if it is an HTML
+/// page.
+///
+/// Ordinary pages may speak of these products, or have their scripts, which watch the visitor. So a
+/// mark in a page counts if the status refuses the page; under status 200 if the page has no link
+/// and only challenges have the mark, or if it is a script or a style sheet of a product that only
+/// stands before the site. Under other statuses only the field of a product counts.
+pub fn in_page<'a>(
+    status: u16,
+    fields: impl Iterator<Item = (&'a [u8], &'a [u8])> + Clone,
+    html: Option<&[u8]>,
+) -> Option<&'static str> {
+    if let Some(product) = in_head(fields.clone()) {
+        return Some(product);
+    }
+    let refuses = matches!(status, 202 | 403 | 405 | 428 | 429 | 503);
+    let Some(html) = html.filter(|html| !html.is_empty()) else {
+        return in_fields(fields, false).filter(|_| refuses);
+    };
+    if !refuses && status != 200 {
+        return None;
+    }
+    let is_whole = html.len() < BODY_BYTES;
+    let html = &html[..html.len().min(BODY_BYTES)];
+    let is_bare = || is_whole && !has_link(html);
+    let has_loaded = |mark: &Mark| {
+        matches!(mark.counts, Counts::Loaded) && memmem::find(html, mark.text).is_some()
+    };
+    if !refuses && !is_bare() && !SCRIPTS.iter().any(has_loaded) {
+        // Nearly all pages: looking for the marks of all products costs far more than this.
+        return None;
+    }
+    let by_field = in_fields(fields, true).filter(|_| refuses || is_bare());
+    by_field.or_else(|| in_text(html, refuses, is_bare)).or_else(|| {
+        let tests = is_script_only(html) && memmem::find(html, b"http-equiv").is_none();
+        (tests && is_bare()).then_some(SCRIPT_ONLY)
+    })
+}
+
+/// Looks for the marks of products in the text of a page.
+fn in_text(html: &[u8], refuses: bool, is_bare: impl Fn() -> bool) -> Option<&'static str> {
+    let (mut tag, mut bare, mut shown) = (Tag::default(), None, None);
+    for (place, mark) in marks(html) {
+        tag.go_to(html, place);
+        let has_widget = || WIDGETS.iter().any(|widget| memmem::find(html, widget).is_some());
+        let mut is_alone = || refuses || *bare.get_or_insert_with(&is_bare);
+        let counts = match mark.counts {
+            Counts::Refused => refuses,
+            Counts::Alone => is_alone(),
+            Counts::Loaded => refuses || tag.loads(html, place),
+            Counts::Shown => is_alone() && *shown.get_or_insert_with(has_widget),
+        };
+        if counts {
+            return Some(mark.product);
+        }
+    }
+    None
+}
+
+/// Returns the name of the product whose field or cookie is among the fields.
+fn in_fields<'a>(
+    fields: impl Iterator<Item = (&'a [u8], &'a [u8])>,
+    is_html: bool,
+) -> Option<&'static str> {
     for (name, value) in fields {
         let named = NAMES.iter().find(|(known, _)| name.eq_ignore_ascii_case(known));
-        let is_cookie = html.is_some() && name.eq_ignore_ascii_case(b"set-cookie");
+        let is_cookie = is_html && name.eq_ignore_ascii_case(b"set-cookie");
         let value = value.trim_ascii_start();
         let mut cookies = COOKIES.iter().filter(|_| is_cookie);
         let known = named.or_else(|| cookies.find(|(cookie, _)| value.starts_with(cookie)));
@@ -101,14 +229,57 @@ pub fn in_reply<'a>(
             return Some(product);
         }
     }
-    let body = html?;
-    let body = &body[..body.len().min(BODY_BYTES)];
-    let has = |mark: &[u8]| memmem::find(body, mark).is_some();
-    let by_script = SCRIPTS.iter().find(|(mark, _)| has(mark)).map(|(_, product)| *product);
-    by_script.or_else(|| {
-        let is_wall = has(TURNSTILE) && WIDGETS.into_iter().any(has) && !has_link(body);
-        is_wall.then_some("cloudflare")
-    })
+    None
+}
+
+/// Finds the texts of challenges in a page, with their places.
+fn marks(html: &[u8]) -> impl Iterator<Item = (usize, &'static Mark)> {
+    static FINDER: LazyLock<AhoCorasick> = LazyLock::new(|| {
+        let texts = SCRIPTS.iter().map(|mark| mark.text);
+        AhoCorasick::new(texts).expect("a few short texts")
+    });
+    let html = &html[..html.len().min(BODY_BYTES)];
+    FINDER.find_iter(html).map(|found| (found.start(), &SCRIPTS[found.pattern().as_usize()]))
+}
+
+/// Returns the name of the product if a page shows its widget and nothing else.
+fn in_widget(html: &[u8]) -> Option<&'static str> {
+    let html = &html[..html.len().min(BODY_BYTES)];
+    let has = |mark: &[u8]| memmem::find(html, mark).is_some();
+    let is_wall = has(TURNSTILE) && WIDGETS.into_iter().any(has) && !has_link(html);
+    is_wall.then_some("cloudflare")
+}
+
+/// The tag around a place in the HTML of a page, which moves forward.
+#[derive(Default)]
+struct Tag {
+    /// Where it begins; `None` outside of tags.
+    begin: Option<usize>,
+    /// Up to where the page was read.
+    read: usize,
+}
+
+impl Tag {
+    fn go_to(&mut self, html: &[u8], place: usize) {
+        if let Some(before) = memchr::memrchr2(b'<', b'>', &html[self.read..place]) {
+            let at = self.read + before;
+            self.begin = (html[at] == b'<').then_some(at);
+        }
+        self.read = place;
+    }
+
+    /// Returns whether the tag loads a script or a style sheet whose URL begins at this place.
+    fn loads(&self, html: &[u8], place: usize) -> bool {
+        let names: [&[u8]; 2] = [b"<script", b"<link"];
+        let has_name = self.begin.is_some_and(|begin| {
+            let tag = &html[begin..place];
+            let is = |name: &&[u8]| {
+                tag.get(..name.len()).is_some_and(|it| it.eq_ignore_ascii_case(name))
+            };
+            names.iter().any(is)
+        });
+        has_name && matches!(html[place - 1], b'"' | b'\'' | b'=')
+    }
 }
 
 /// Returns whether the HTML of a page contains a link, as ordinary pages do.
@@ -149,8 +320,10 @@ pub fn is_script_only(body: &[u8]) -> bool {
             _ => return false,
         };
         let find = |end: &[u8]| {
-            let lower = tag.windows(end.len()).position(|window| window.eq_ignore_ascii_case(end));
-            lower.map(|place| &tag[place..])
+            let is_it = |place: &usize| {
+                tag.get(*place..place + end.len()).is_some_and(|it| it.eq_ignore_ascii_case(end))
+            };
+            memchr::memchr_iter(end[0], tag).find(is_it).map(|place| &tag[place..])
         };
         let Some(at_end) = find(end) else { return has_script && has_noscript };
         rest = memchr::memchr(b'>', at_end).map_or(&[], |end| &at_end[end + 1..]);
@@ -241,6 +414,60 @@ mod tests {
             let found = in_reply(std::iter::empty(), Some(body.as_bytes()));
             assert_eq!(found, expected, "{body}");
             assert_eq!(in_reply(std::iter::empty(), None), None);
+        }
+    }
+
+    /// Pages that speak of a product, or let it watch the visitor, are no challenges.
+    #[test]
+    fn what_counts_in_a_page() {
+        let home = "<a href=/>Home</a>";
+        let anubis = r#"<script src="/.within.website/x/cmd/anubis/main.mjs"></script>"#;
+        let imperva = "<script src=/_Incapsula_Resource?SWJIYLWA=7></script>";
+        let quoted = "<code>src=/.within.website/x/cmd/anubis/main.mjs</code>";
+        let picture = "<img src='/.within.website/x/xess/x.png'>";
+        let foreign = "<script src='//a.b/.go-away/x.js'></script>";
+        let long = " ".repeat(BODY_BYTES);
+        let loading = "<script>go()</script><noscript>Enable it</noscript>";
+        let moved = "<script>go()</script><noscript><meta http-equiv=refresh content=0></noscript>";
+        #[rustfmt::skip]
+        let cases: [(u16, &str, &str, Option<&str>, &str); 27] = [
+            (200, "cf-mitigated: challenge", home, Some("cloudflare"), "a field that says so"),
+            (200, "x-kpsdk-ct: 0ab", home, None, "a token beside a page"),
+            (429, "x-kpsdk-ct: 0ab", home, Some("kasada"), "a token in place of one"),
+            (403, "x-dd-b: 1", "", Some("datadome"), "without a text"),
+            (200, "x: y", anubis, Some("anubis"), "its script"),
+            (200, "x: y", &format!("{anubis}{home}"), Some("anubis"), "and its own links"),
+            (200, "x: y", &format!("{quoted}{home}"), None, "a page about it"),
+            (403, "x: y", &format!("{quoted}{home}"), Some("anubis"), "that is refused"),
+            (200, "x: y", &format!("{imperva}{home}"), None, "who watches the visitor"),
+            (200, "x: y", imperva, None, "even if a script shows the page"),
+            (503, "x: y", &format!("{imperva}{home}"), Some("imperva"), "or refuses the page"),
+            (404, "x: y", imperva, None, "what isn't there"),
+            (404, "x: y", anubis, None, "nor there"),
+            (301, "x-kpsdk-ct: 0ab", "", None, "a redirect with a token"),
+            (301, "x-kpsdk-ct: 0ab", "<title>Moved</title>", None, "and a text"),
+            (304, "x-dd-b: 1", "", None, "what hasn't changed"),
+            (401, "x: y", imperva, None, "who asks for a password"),
+            (401, "x-vercel-mitigated: challenge", "", Some("vercel"), "but says what it is"),
+            (200, "x: y", &format!("{picture}{home}"), None, "a picture"),
+            (200, "x: y", &format!("{foreign}{home}"), None, "a script of another site"),
+            (200, "x: y", "<script>sucuri_cloudproxy_js=1</script>", Some("sucuri"), "alone"),
+            (200, "x: y", &format!("sucuri_cloudproxy_js{home}"), None, "spoken of"),
+            (200, "x: y", &format!("sucuri_cloudproxy_js{long}"), None, "a long page"),
+            (200, "set-cookie: __cf_chl_rc_i=1", home, None, "a cookie beside a page"),
+            (403, "set-cookie: __cf_chl_rc_i=1", home, Some("cloudflare"), "one in place of it"),
+            (200, "x: y", loading, Some(SCRIPT_ONLY), "a test without a name"),
+            (200, "x: y", moved, None, "a redirect"),
+        ];
+        for (status, field, html, expected, why) in cases {
+            let (name, value) = field.split_once(": ").expect("a field");
+            let fields = [(name.as_bytes(), value.as_bytes())];
+            let html = Some(html.as_bytes());
+            assert_eq!(
+                in_page(status, fields.into_iter(), html),
+                expected,
+                "{why}: {field} {html:?}"
+            );
         }
     }
 

@@ -87,14 +87,17 @@ impl Known {
     }
 
     /// Notes a visit that found the page, with the digest of its payload or without a payload
-    /// (304). `captured` is the date of the new record, if the payload is another one. Returns
-    /// whether it is. What that says of the rate isn't learnt yet.
+    /// (304). `captured` is the date of the new record if it has the payload itself, else 0.
+    /// Returns whether the payload is another one. What that says of the rate isn't learnt yet.
     pub fn found(&mut self, now: u32, payload: Option<([u8; 20], u32)>) -> bool {
         let new = payload.filter(|(digest, _)| *digest != self.digest);
         let count = if new.is_some() { &mut self.changed } else { &mut self.same };
         *count = count.saturating_add(1);
         if let Some((digest, captured)) = new {
             (self.digest, self.captured) = (digest, captured);
+        } else if let Some((_, captured)) = payload.filter(|_| self.captured == 0) {
+            // Until now the archive has no record with the payload.
+            self.captured = captured;
         }
         (self.visited, self.gone, self.signals) = (now, 0, 0);
         new.is_some()

@@ -50,7 +50,7 @@
 //! - `score`: the quality of the page itself, if it is known
 //! - `detail`, `evidence`: of an unreadable reply, what is wrong with it, and its first 64 bytes
 //!   with escapes as in C; if its head is complete, the bytes at which the framing of its body is
-//!   malformed
+//!   malformed; of a challenge its product, and how it begins; of a reply 402 the price
 //!
 //! Every request that was answered has a line with `sent`, so the required and the actual gaps
 //! between requests can be checked from the log alone. After a crash the log may name a record that
@@ -75,8 +75,8 @@ use std::time::Duration;
 const URL_BYTES_MAX: usize = 8_192;
 /// The maximum length of all sitemaps in a line, in bytes.
 const SITEMAPS_BYTES_MAX: usize = 4 << 10;
-/// The maximum length of the evidence in a line, in bytes: 64 escaped bytes fit.
-const EVIDENCE_BYTES_MAX: usize = 256;
+/// The maximum length of the evidence in a line, in bytes: 1,000 escaped bytes fit.
+const EVIDENCE_BYTES_MAX: usize = 4_000;
 /// The maximum length of the rules of a robots.txt in a line, in bytes.
 pub const RULES_BYTES_MAX: usize = 4 << 10;
 /// The number of this format of the log. Logs of format 1 have neither `run` nor `line`.

@@ -5,6 +5,7 @@ use super::ask_python;
 use super::crawl::Crawl;
 use super::replay::replays_elsewhere;
 use crate::util::{Run, sted};
+use regex::Regex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use sted::store::log;
@@ -91,6 +92,52 @@ fn what_hosts_say_is_recorded() {
     assert!(silent > 20, "{silent} pages of silent hosts");
     replays_elsewhere(&crawl);
     is_reported(&crawl, &voices);
+}
+
+/// Nothing is kept of what is reserved for the purpose of the crawl, all else is, and what a
+/// reserved page leads to is found: the same URLs are requested as without.
+#[test]
+fn what_is_reserved_is_not_kept() {
+    let crawl = Crawl::of(WEB);
+    let obeys = "[consent]\npurpose = \"ai-train\"\nobey = true\n[lab]";
+    let obeying = Crawl::of(&WEB.replace("[lab]", obeys));
+    assert_eq!(obeying.run.code, Some(0), "{}", obeying.run.err);
+    let (all, archived) = (ask_python("consent", &crawl), ask_python("consent", &obeying));
+    let log = |crawl: &Crawl| fs::read_to_string(crawl.job().join("crawl.log")).expect("a log");
+    let (texts, ports) = ([log(&crawl), log(&obeying)], Regex::new(":\\d+/").expect("a pattern"));
+    let urls = texts.each_ref().map(|text| {
+        let parsed = text.lines().map(|line| log::parse(line).expect("a line").url);
+        parsed.map(|url| ports.replace(url, "/").into_owned()).collect::<BTreeSet<_>>()
+    });
+    assert_eq!(urls[0], urls[1]);
+    let (mut reserved, mut kept) = (0, 0);
+    for line in texts[1].lines() {
+        let entry = log::parse(line).unwrap_or_else(|error| panic!("{error}: {line}"));
+        let words = entry.extra.reserved.as_deref().unwrap_or_default();
+        let is_reserved = words.split(' ').any(|word| word == "ai-train");
+        let says = entry.extra.reason.as_deref() == Some("reserved");
+        assert_eq!(is_reserved, says, "{line}");
+        if entry.status <= 0 {
+            // It was not requested, or has a line of its own.
+            assert!(!is_reserved, "{line}");
+            continue;
+        }
+        let has_record = archived.get(entry.url).is_some();
+        assert_eq!(has_record, !is_reserved, "{line}");
+        assert_eq!(has_record, entry.digest.is_some(), "{line}");
+        reserved += usize::from(is_reserved);
+        kept += usize::from(has_record);
+    }
+    assert!(reserved > 100 && kept > 100, "{reserved} reserved, {kept} kept");
+    assert_eq!(all.as_object().map(serde_json::Map::len), Some(reserved + kept));
+    assert!(obeying.run.out.contains(&format!("\nreserved              {reserved} ")));
+    let job = obeying.job();
+    let job = job.to_str().expect("UTF-8");
+    for command in ["audit", "report"] {
+        let run = Run::of(sted(&[command, job]).output().expect("it starts"));
+        assert_eq!(run.code, Some(0), "{}{}", run.out, run.err);
+        assert!(command != "report" || run.out.contains("reserved"), "{}", run.out);
+    }
 }
 
 /// The report has each host that speaks, and no other; the audit has nothing to complain of.

@@ -126,7 +126,7 @@ impl Kind {
         Self {
             is_page: is_reply && !line.is_for_robots() && !line.has("retried"),
             is_failed: (matches!(line.status, -5..=-1) && !is_cut)
-                || outcome == "forbidden-address",
+                || matches!(outcome, "forbidden-address" | "challenged"),
             is_denied: matches!(line.status, -9_998 | -61),
             bytes: line.size.unwrap_or(0),
         }

@@ -172,7 +172,10 @@ impl Seeds {
             None => self.rows.get_mut(line.url),
         };
         let Some(row) = row else { return };
-        row.state = match outcome {
+        // What isn't kept was fetched all the same.
+        let is_answer = outcome == "reserved" && (200..400).contains(&line.status);
+        let known = if is_answer { "ok" } else { outcome };
+        row.state = match known {
             "blocked" => State::Blocked,
             "pages-per-server-max" | "pages-per-domain-max" | "site-pages-max" => State::Limited,
             "redirect-to-known" => State::Redirected,

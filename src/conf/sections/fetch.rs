@@ -242,6 +242,15 @@ section! {
         /// gigabytes.
         decoded_bytes_max: usize = 64 << 20, size(KIB..=GIB), [];
 
+        /// Replies that keep crawlers out in place of a page, such as tests of the browser:
+        /// "refuse" stores nothing of them and tries again later, and after
+        /// retries.challenges_max visits gives the server up. "evidence" does the same, and the
+        /// crawl log shows how they begin.
+        ///
+        /// "keep" stores them as pages; they are recognized by what the products that make them
+        /// leave in fields, cookies and scripts.
+        challenges: Challenges = Challenges::Refuse, challenges(), [];
+
         /// Longest chain of redirects to follow.
         ///
         /// Small loses pages behind logins and consent forms; large follows loops.
@@ -312,6 +321,25 @@ section! {
         /// is annotated "linksCut" in the crawl log, and counted in the summary.
         links_max: usize = 10_000, count(0..=1_000_000), [Live];
     }
+}
+
+/// What is done with a reply that keeps crawlers out, in place of a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Challenges {
+    /// It isn't taken for the page.
+    Refuse,
+    /// Neither, and the crawl log shows its beginning.
+    Evidence,
+    /// It is taken for the page.
+    Keep,
+}
+
+fn challenges() -> Kind<Challenges> {
+    choice(&[
+        ("refuse", Challenges::Refuse),
+        ("evidence", Challenges::Evidence),
+        ("keep", Challenges::Keep),
+    ])
 }
 
 fn servers() -> Kind<Vec<SocketAddr>> {

@@ -24,7 +24,7 @@ pub use archive::{DiskFull, DiskSpace, Memory, Report, State, Store};
 pub use cluster::Cluster;
 pub use consent::Consent;
 pub use discovery::{Discovery, Sitemaps};
-pub use fetch::{Connections, Fetch, HostsFile, Links, Names, Pipeline, Tls};
+pub use fetch::{Challenges, Connections, Fetch, HostsFile, Links, Names, Pipeline, Tls};
 pub use order::{Politeness, Qualities, Retries, Schedule};
 pub use recrawl::Recrawl;
 pub use site::SiteKeys;

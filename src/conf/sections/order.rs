@@ -277,6 +277,14 @@ section! {
         /// Small gives up servers that were only restarting; large keeps dead servers in the queue.
         server_failures_max: u8 = 10, count(1..=255), [Live];
 
+        /// Consecutive visits with a challenge in place of a page (fetch.challenges) after which a
+        /// server is given up with all its URLs. A challenge is a failure, too: server_failures_max
+        /// counts if it is smaller.
+        ///
+        /// Small gives up servers that only ask for a slower pace; large keeps asking those that
+        /// don't want to be crawled.
+        challenges_max: u8 = 5, count(1..=255), [Live];
+
         /// Time without a response from any server after which the crawl stops with exit code 12;
         /// its URLs stay queued. If at least 8 servers on 3 networks were tried since the last
         /// response and 90% of them were unreachable, the fault is assumed to be on this side: the

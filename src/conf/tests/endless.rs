@@ -1,4 +1,5 @@
-//! Tests of crawls that have no end: of the open web, and those that come back to known pages.
+//! Tests of crawls that have no end: of the open web, and those that come back to known pages; and
+//! of crawls that obey what sites say.
 
 use super::{Case, hold, lab};
 
@@ -49,4 +50,22 @@ const AGAIN: &[Case] = &[
 #[test]
 fn a_crawl_that_comes_back_can() {
     hold(AGAIN);
+}
+
+const CONSENT: &[Case] = &[
+    (lab, "consent.purpose = \"archive\"", None, "a purpose may be stated"),
+    (lab, "consent.purpose = \"archive\"\nconsent.obey = true", None, "a purpose that obeys"),
+    (lab, "consent.purpose = \"train\"", Some("consent.purpose"), "no purpose"),
+    (lab, "consent.obey = true", Some("consent.obey"), "nothing is reserved for no purpose"),
+    (
+        lab,
+        "consent.purpose = \"archive\"\nconsent.obey = true\nconsent.record = false",
+        Some("consent.obey"),
+        "what isn't recorded isn't known",
+    ),
+];
+
+#[test]
+fn what_is_obeyed_is_known() {
+    hold(CONSENT);
 }

@@ -281,6 +281,9 @@ impl Engine {
         let status = facts.outcome.status();
         let is_page = status.is_some_and(|status| (200..300).contains(&status));
         let algorithm = self.settings.store.digest;
+        if is_page && facts.payload_digest().is_none() {
+            self.turn.charge(Work::Archived, reply.payload().len());
+        }
         let visit = is_page.then(|| Visit::of(fetch, facts, reply, head, algorithm));
         let is_new = match fetch.item.purpose {
             Purpose::Again => return self.visited_again(id, fetch, facts.outcome, visit),

@@ -78,6 +78,17 @@ pub(in crate::engine) fn cut_as(shortfall: Shortfall) -> &'static str {
     annotation(truncation_of(shortfall))
 }
 
+/// Returns whether a reply with this outcome goes to the archive: complete ones do, and truncated
+/// ones for which WARC has a mark.
+pub(super) fn is_kept(outcome: Outcome) -> bool {
+    matches!(outcome, Outcome::Status(_)) || truncation(outcome).is_some()
+}
+
+/// Returns the annotation of a reply that was truncated with this outcome; `None` if it was not.
+pub(in crate::engine) fn cut_of(outcome: Outcome) -> Option<&'static str> {
+    truncation(outcome).map(annotation)
+}
+
 pub(super) fn annotation(truncated: Truncated) -> &'static str {
     match truncated {
         Truncated::Length => "lenTrunc",

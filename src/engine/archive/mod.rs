@@ -23,7 +23,7 @@ use crate::ground::disk::Disk;
 use crate::ground::stats::Stage;
 use crate::ground::time::{Instant, Now, UnixTime};
 use crate::store::{Position, Store, Totals};
-pub(super) use annotations::{AGAIN, cut_as};
+pub(super) use annotations::{AGAIN, cut_as, cut_of};
 pub(super) use filing::{Filed, FiledPage, Filing};
 pub(super) use record::{LogFacts, Recorded, Unsent, units_max};
 use replay::Replays;

@@ -1,17 +1,19 @@
 //! What is recorded of a fetch: its record in the archive and its line in the crawl log.
 
 use super::Archive;
-use super::annotations::{AGAIN, ANNOTATIONS, annotation, truncation};
+use super::annotations::{AGAIN, ANNOTATIONS, annotation, is_kept, truncation};
 use super::statements::{self, Said};
 use crate::consent::Statements;
 use crate::engine::Engine;
 use crate::engine::backlog::{Item, Purpose, robots_item};
 use crate::engine::chain::REDIRECT;
+use crate::engine::challenge;
 use crate::engine::ledger::Work;
 use crate::engine::outcome::Outcome;
 use crate::engine::seeds::SEED;
 use crate::engine::settings::Settings;
 use crate::engine::wire::Conn;
+use crate::engine::wire::opening;
 use crate::engine::wire::{Fetch, FinishedFetch, Reply};
 use crate::frontier::scheduler::{self, SitePace};
 use crate::frontier::{Burst, ServerId};
@@ -74,9 +76,13 @@ impl LogFacts {
         self.receipt.as_ref().is_some_and(|receipt| !receipt.revisit)
     }
 
-    /// Returns whether the record of the reply, if there is one, has the payload itself.
+    /// Returns whether the record of the reply, if there is one, has the payload itself. A reply
+    /// that isn't kept because its use is reserved has none.
     pub(in crate::engine) fn is_original(&self) -> bool {
-        !self.is_repeat && self.receipt.as_ref().is_none_or(|receipt| !receipt.revisit)
+        let is_reserved = matches!(self.outcome, Outcome::Reserved(_));
+        !self.is_repeat
+            && !is_reserved
+            && self.receipt.as_ref().is_none_or(|receipt| !receipt.revisit)
     }
 
     /// Returns the digest of the payload, if it is archived.
@@ -119,17 +125,20 @@ pub(super) struct Attempt<'a> {
 }
 
 impl<'a> Attempt<'a> {
+    fn of(fetched: &'a FinishedFetch<'_>) -> Self {
+        let &FinishedFetch { ref fetch, head, ref reply, outcome, .. } = fetched;
+        Self { fetch, reply, head, outcome }
+    }
+
     /// Returns the value of a header field, if it is UTF-8.
     fn field(&self, name: &str) -> Option<&'a str> {
         let value = self.head?.field(self.reply.head(), name)?;
         std::str::from_utf8(value).ok()
     }
 
-    /// Returns whether the fetch goes to the archive: complete replies do, and truncated ones for
-    /// which WARC has a mark.
+    /// Returns whether the fetch goes to the archive.
     fn is_kept(&self) -> bool {
-        let whole = matches!(self.outcome, Outcome::Status(_));
-        self.head.is_some() && (whole || truncation(self.outcome).is_some())
+        self.head.is_some() && is_kept(self.outcome)
     }
 
     fn capture(&self, conn: &'a Conn, request: &'a [u8], settings: &Settings) -> Capture<'a> {
@@ -189,19 +198,22 @@ impl<'a> Attempt<'a> {
 
 impl Engine {
     /// Archives a fetch, or prepares its record if a job is to write it. The fetch's line in the
-    /// crawl log is written later.
-    pub(in crate::engine) fn record(&mut self, slot: u32, fetched: &FinishedFetch<'_>) -> Recorded {
+    /// crawl log is written later, with the `statements` about its page. What is reserved isn't
+    /// archived.
+    pub(in crate::engine) fn record(
+        &mut self,
+        slot: u32,
+        fetched: &FinishedFetch<'_>,
+        statements: Option<Box<Statements>>,
+    ) -> Recorded {
         let stage = self.turn.enter(Stage::Store, 0);
         let mut facts = self.facts_of(slot, fetched);
         let conn = self.wire.conn(slot);
-        let &FinishedFetch { ref fetch, head, ref reply, outcome, .. } = fetched;
-        let attempt = Attempt { fetch, reply, head, outcome };
-        if attempt.is_kept() {
-            let all =
-                self.archive.statements.of((fetch, head, reply), &self.settings, &mut self.turn);
-            facts.statements = all;
-        }
-        if self.settings.keeps_archive() && attempt.is_kept() {
+        let attempt = Attempt::of(fetched);
+        let is_reserved = self.is_reserved(statements.as_deref());
+        facts.statements = statements;
+        if self.settings.keeps_archive() && attempt.is_kept() && !is_reserved {
+            let FinishedFetch { fetch, reply, .. } = fetched;
             let authority = self.backlog.origin(conn.server).authority();
             self.archive.request.clear();
             let (target, cookies) = (&fetch.item.target, fetch.cookies.as_deref());
@@ -234,11 +246,9 @@ impl Engine {
     /// Returns what the crawl log needs of a fetch that is not archived.
     pub(in crate::engine) fn facts_of(&self, slot: u32, fetched: &FinishedFetch<'_>) -> LogFacts {
         let conn = self.wire.conn(slot);
-        let &FinishedFetch { ref fetch, head, ref reply, outcome, ended } = fetched;
-        let attempt = Attempt { fetch, reply, head, outcome };
-        let took = ended.since(fetch.sent.at);
+        let took = fetched.ended.since(fetched.fetch.sent.at);
         let connection = (conn.number, conn.peer.address.ip());
-        let mut facts = attempt.log_facts(conn.server, Some(connection), took);
+        let mut facts = Attempt::of(fetched).log_facts(conn.server, Some(connection), took);
         facts.retry_after = self.retry_after(fetched);
         facts
     }
@@ -273,6 +283,7 @@ impl Engine {
         let annotations = annotations(fetch, facts, &tries);
         let path = hop_path(fetch.item.found_as, fetch.item.hops);
         let said = facts.statements.as_deref().map(Said::of);
+        let bytes = fetch.evidence.as_ref().map(|evidence| &*evidence.bytes);
         if facts.statements.as_ref().is_some_and(|all| all.is_cut()) {
             self.counts.cut("consentCut", 1);
         }
@@ -309,8 +320,8 @@ impl Engine {
             sitemaps,
             quality: self.quality_to_log(&fetch.item),
             score: facts.score,
-            detail: fetch.evidence.as_ref().and_then(|evidence| evidence.detail),
-            evidence: fetch.evidence.as_ref().map(|evidence| &*evidence.bytes),
+            detail: fetch.evidence.as_ref().and_then(|evidence| evidence.detail.as_deref()),
+            evidence: bytes.filter(|bytes| !bytes.is_empty()),
         };
         let noted = self.archive.push(line, &self.settings, self.storage.disk());
         // If the line could not be written, it waits in memory.
@@ -506,8 +517,10 @@ pub(in crate::engine) fn units_max(settings: &Settings) -> usize {
     let bytes = bytes.saturating_add(reply.head_bytes_max);
     let statements = statements::units_max(reply.head_bytes_max);
     let statements = if settings.consent.records { statements } else { 0 };
+    let opens = settings.consent.records || settings.challenges.refuses;
+    let opening = if opens { opening::UNITS_MAX + challenge::UNITS_MAX } else { 0 };
     let record = weight(settings).saturating_mul(bytes).saturating_add(RECORD_UNITS);
-    record.saturating_add(statements)
+    record.saturating_add(statements).saturating_add(opening)
 }
 
 /// Returns the annotations of a crawl-log line. Where Heritrix has a word for one, it is that word.
@@ -531,10 +544,11 @@ fn annotations<'a>(fetch: &Fetch, facts: &LogFacts, tries: &'a str) -> SmallVec<
     words
 }
 
-/// Returns the reason that a crawl-log line gives for an outcome. A reply has none, since its
-/// status says it.
+/// Returns the reason that a crawl-log line gives for an outcome. A reply that is kept has none,
+/// since its status says it.
 fn reason(outcome: Outcome) -> Option<&'static str> {
-    outcome.status().is_none().then(|| outcome.name())
+    let is_said = outcome.status().is_none() || matches!(outcome, Outcome::Reserved(_));
+    is_said.then(|| outcome.name())
 }
 
 /// Returns the hop path of a URL: the letter for how it was found, then one letter for each

@@ -1,28 +1,30 @@
-//! What was said of the use of a page: gathered when its reply is recorded, because its record in
-//! the archive has it, too.
+//! What was said of the use of a page: gathered when its reply is complete, because its record in
+//! the archive has it, too, and because a crawl that obeys makes no record of what is reserved.
 //!
 //! robots.txt speaks when the page is requested, the head of the reply and `meta` elements when it
-//! is received. Those elements count in the first [`TEXT_BYTES_MAX`] of the text. The text is
-//! decoded and scanned here and once more for its links, because a body of any length is scanned in
-//! steps, and a record is written in one.
+//! is received. Those elements count in the first [`TEXT_BYTES_MAX`] of the text. It is scanned
+//! here and once more for its links, because a body of any length is scanned in steps, and a
+//! record is written in one.
 //!
 //! Law: gathering the statements about a page costs at most [`units_max`]. The line of a reply that
 //! is read back from the archive has none: the archive has them.
 //! Cost: nothing if statements aren't recorded; one pass over the header fields; of an HTML page,
-//! decoding and scanning that much of its text.
+//! scanning that much of its text.
 //! Source: draft-ietf-aipref-attach-04; TDM Reservation Protocol; the robots `meta` element and
 //! X-Robots-Tag as search engines document them.
 
+use super::annotations::is_kept;
 use crate::consent::{Consent, Source, Standing, Statements};
 use crate::engine::Engine;
 use crate::engine::backlog::Item;
 use crate::engine::ledger::Work;
 use crate::engine::settings::Settings;
 use crate::engine::turn::Turn;
-use crate::engine::wire::{Fetch, Reply};
+use crate::engine::wire::opening::TEXT_BYTES_MAX;
+use crate::engine::wire::{Fetch, FinishedFetch, Reply};
 use crate::frontier::ServerId;
-use crate::http::coding::{DecodeLimits, Decoder};
-use crate::http::mime::{self, Markup, MediaType};
+use crate::ground::stats::Stage;
+use crate::http::mime::MediaType;
 use crate::http::response::Head;
 use crate::links::{self, Found, Scanner};
 use crate::robots::Rules;
@@ -30,17 +32,9 @@ use crate::store;
 use encoding_rs::UTF_8;
 use std::ops::BitOr;
 
-/// The number of bytes at the start of a text in which `meta` elements are read. They belong into
-/// the head of a page, which is shorter but for pages that carry their scripts and styles there.
-const TEXT_BYTES_MAX: usize = 128 << 10;
-
-/// The maximum cost of decoding that much text, in units of work (see `ledger`): enough for pages
-/// that compress as usual. Of others, less text is read.
-const DECODE_UNITS_MAX: usize = 1 << 20;
-
 /// The maximum cost of gathering the statements about a page beside that of its head, in units of
-/// work: its text is decoded, with one step more than the budget, converted and scanned.
-const UNITS_MAX: usize = DECODE_UNITS_MAX + 4 * TEXT_BYTES_MAX;
+/// work (see `ledger`): the beginning of its text is converted and scanned.
+const UNITS_MAX: usize = 3 * TEXT_BYTES_MAX;
 
 /// What parsing a statement costs, in units of work a byte.
 const STATEMENT_WEIGHT: usize = 8;
@@ -57,11 +51,8 @@ pub(super) fn units_max(head_bytes_max: usize) -> usize {
 /// Reads what pages say of their use, one after the other.
 #[derive(Debug)]
 pub(super) struct Reader {
-    decoder: Decoder,
     scanner: Scanner,
     found: Found,
-    /// The decoded text; kept to reuse its memory.
-    text: Vec<u8>,
 }
 
 /// The statements about a page as its records have them.
@@ -92,27 +83,18 @@ impl Reader {
             statements: true,
             ..settings.clone()
         };
-        let limits = DecodeLimits { decoded_bytes_max: TEXT_BYTES_MAX as u64 };
-        Self {
-            decoder: Decoder::new(limits),
-            scanner: Scanner::new(settings),
-            found: Found::new(),
-            text: Vec::new(),
-        }
+        Self { scanner: Scanner::new(settings), found: Found::new() }
     }
 
-    /// Returns what was said of the use of a page whose reply is recorded; `None` if that is
-    /// nothing, or isn't recorded.
-    pub(super) fn of(
+    /// Returns what was said of the use of a page; `None` if that is nothing. `html` is the
+    /// beginning of its text, if it is HTML.
+    fn of(
         &mut self,
-        (fetch, head, reply): (&Fetch, Option<&Head>, &Reply),
+        (fetch, head, reply): (&Fetch, &Head, &Reply),
+        html: Option<&[u8]>,
         settings: &Settings,
         turn: &mut Turn,
     ) -> Option<Box<Statements>> {
-        let head = head?;
-        if !settings.consent.records || fetch.item.is_robots() {
-            return None;
-        }
         let mut all = fetch.robots.usage.as_deref().cloned().unwrap_or_default();
         let product = &settings.identity.product;
         let bytes = reply.head();
@@ -121,7 +103,8 @@ impl Reader {
         for (name, value) in head.fields(bytes) {
             add_field(&mut all, name, value, (product, is_image));
         }
-        let units = self.find(reply, head, media.as_ref());
+        let label = media.as_ref().and_then(|media| media.charset.as_deref());
+        let units = self.find(html, label);
         turn.charge(Work::Archived, STATEMENT_WEIGHT * bytes.len() + units);
         for (name, content) in self.found.statements() {
             add_meta(&mut all, name, content, (product, is_image));
@@ -132,43 +115,28 @@ impl Reader {
         (!all.is_empty()).then(|| Box::new(all))
     }
 
-    /// Finds the `meta` elements of a reply, which has none if it isn't HTML. Returns the cost in
-    /// units of work.
-    fn find(&mut self, reply: &Reply, head: &Head, media: Option<&MediaType>) -> usize {
+    /// Finds the `meta` elements at the beginning of a page, whose charset its head names `label`.
+    /// Returns the cost in units of work.
+    fn find(&mut self, html: Option<&[u8]>, label: Option<&[u8]>) -> usize {
         self.found.clear();
-        let bytes = reply.head();
-        let markup = mime::markup(media, head, bytes);
-        if !matches!(markup, Markup::Html | Markup::Sniff) {
-            return 0;
-        }
-        let (codings, payload) = (head.codings(bytes), reply.payload());
-        let mut units = 0;
-        let text = if codings.known.is_empty() {
-            payload
-        } else {
-            self.text.clear();
-            self.decoder.begin(&codings.known);
-            units += self.decoder.decode(payload, true, &mut self.text, DECODE_UNITS_MAX).work;
-            &self.text
-        };
-        let text = &text[..text.len().min(TEXT_BYTES_MAX)];
-        if markup == Markup::Sniff && !mime::looks_like_html(text) {
-            return units;
-        }
-        let label = media.and_then(|media| media.charset.as_deref());
+        let Some(text) = html else { return 0 };
         let charset = links::charset(label, text).encoding;
         if links::is_scannable(charset) {
             self.scanner.begin(charset);
-            self.scanner.scan(text, TEXT_BYTES_MAX, &mut self.found);
+            self.scan(text)
         } else {
             let (converted, ..) = charset.decode(text);
             let converted = &converted.as_bytes()[..converted.len().min(TEXT_BYTES_MAX)];
-            units += text.len();
             self.scanner.begin(UTF_8);
-            self.scanner.scan(converted, TEXT_BYTES_MAX, &mut self.found);
+            text.len() + self.scan(converted)
         }
+    }
+
+    /// Scans a text. Returns the cost in units of work.
+    fn scan(&mut self, text: &[u8]) -> usize {
+        self.scanner.scan(text, TEXT_BYTES_MAX, &mut self.found);
         // The last step may have searched far beyond the budget for one byte, which costs little.
-        units + (self.scanner.position() + self.scanner.take_nested()).min(TEXT_BYTES_MAX)
+        (self.scanner.position() + self.scanner.take_nested()).min(TEXT_BYTES_MAX)
     }
 }
 
@@ -240,6 +208,31 @@ fn of_rules(rules: &Rules, target: &str) -> (Statements, usize) {
 }
 
 impl Engine {
+    /// Returns what was said of the use of a page whose reply would be archived, and was opened;
+    /// `None` if that is nothing, or isn't recorded.
+    pub(in crate::engine) fn statements_of(
+        &mut self,
+        fetched: &FinishedFetch<'_>,
+    ) -> Option<Box<Statements>> {
+        let FinishedFetch { fetch, reply, .. } = fetched;
+        let is_page = !fetch.item.is_robots() && is_kept(fetched.outcome);
+        let head = fetched.head.filter(|_| self.settings.consent.records && is_page)?;
+        let stage = self.turn.enter(Stage::Store, 0);
+        let html = self.wire.opening().html(reply);
+        let reader = &mut self.archive.statements;
+        let all = reader.of((fetch, head, reply), html, &self.settings, &mut self.turn);
+        self.turn.back(stage);
+        all
+    }
+
+    /// Returns whether a page isn't to be kept, because its use is reserved for the purpose of the
+    /// crawl.
+    pub(in crate::engine) fn is_reserved(&self, said: Option<&Statements>) -> bool {
+        let purpose = self.settings.consent.obeys;
+        let standing = said.zip(purpose).map(|(said, purpose)| said.consent().standing(purpose));
+        standing == Some(Standing::Reserved)
+    }
+
     /// Returns what robots.txt says of the use of a page; `None` if that is nothing, or isn't
     /// recorded.
     pub(in crate::engine) fn usage_by_robots(

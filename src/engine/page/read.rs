@@ -40,7 +40,7 @@ impl PageWorker {
             text.clear();
             text.shrink_to(TEXT_SPARE_BYTES);
         }
-        self.own_text = !page.sources.codings.is_empty();
+        self.own_text = !page.sources.codings.is_empty() && page.reply.text.is_none();
         self.stage = match (page.sources.markup, self.own_text) {
             // A job has read it.
             _ if page.listing.is_some() => Step::Follow,
@@ -104,7 +104,8 @@ impl PageWorker {
 
 /// Returns the text of a page that is scanned for links.
 pub(super) fn text_of<'a>(own_text: bool, text: &'a [u8], page: &'a Page) -> &'a [u8] {
-    if own_text { text } else { page.reply.payload() }
+    let own = page.reply.text.as_deref().unwrap_or(page.reply.payload());
+    if own_text { text } else { own }
 }
 
 impl Engine {
@@ -117,6 +118,8 @@ impl Engine {
                 let links = self.settings.links_with(page.sources.requisites);
                 self.pages.worker.scanner.set_settings(&links);
                 self.pages.worker.begin(page);
+                let text_bytes = page.reply.text.as_ref().map_or(0, Vec::len);
+                self.counts.text_bytes += text_bytes as u64;
             }
             Step::BeginDecode => return self.begin_decode(),
             Step::Decode => self.decode_some(),

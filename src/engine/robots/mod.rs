@@ -152,7 +152,7 @@ impl Engine {
 
     /// Completes the fetch of a robots.txt for the server `of`: archives it, then reads it.
     pub(super) fn robots_complete(&mut self, slot: u32, fetched: FinishedFetch<'_>, of: ServerId) {
-        let (facts, capture) = match self.record(slot, &fetched) {
+        let (facts, capture) = match self.record(slot, &fetched, None) {
             Recorded::Done(facts) => (facts, None),
             Recorded::Later(facts, capture) => (facts, Some(capture)),
             Recorded::Failed => return self.robots_unrecorded(slot, fetched, of),

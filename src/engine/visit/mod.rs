@@ -25,7 +25,7 @@ use super::backlog::{Item, Purpose, ROBOTS_TXT, robots_item};
 use super::contract::{Action, Answer, LookupId, NameFailure};
 use super::counts::Loss;
 use super::ledger::Work;
-use super::outcome::{Outcome, ServerFate};
+use super::outcome::{Lasting, Outcome, ServerFate};
 use super::robots::state::{Robots, RobotsStatus};
 use super::settings::{Retries, Settings};
 use super::wire::OpenVisit;
@@ -507,9 +507,11 @@ impl Engine {
             }
         }
         let is_final = site.failures >= self.settings.retries.server_failures_max
-            || lasting.is_some_and(|how| site.is_lasting(how));
+            || lasting.is_some_and(|how| site.is_lasting(how, &self.settings.retries));
         if is_final {
-            if self.backlog.server(id).has_answered() && self.visits.outage.spares(id) {
+            let is_away = lasting != Some(Lasting::Challenged);
+            let has_answered = self.backlog.server(id).has_answered();
+            if is_away && has_answered && self.visits.outage.spares(id) {
                 return self.probe_recent();
             }
             self.sites.get_mut(id).set_retiring(outcome.retirement(), outcome);

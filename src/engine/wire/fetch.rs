@@ -13,6 +13,7 @@ use crate::frontier::Rule;
 use crate::ground::time::{Instant, Now};
 use crate::http::response::Head;
 use smallvec::SmallVec;
+use std::borrow::Cow;
 use std::ops::Range;
 use std::time::Duration;
 
@@ -41,7 +42,7 @@ pub(in crate::engine) struct Fetch {
     pub(in crate::engine) notes: SmallVec<[&'static str; 2]>,
     /// Its part of the limits on pages, as long as it may become a page.
     pub(in crate::engine) reservation: Option<Reservation>,
-    /// Why the reply could not be read; `None` if it could.
+    /// Why the reply could not be read, or isn't the page; `None` if there is nothing to say.
     pub(in crate::engine) evidence: Option<Box<Evidence>>,
 }
 
@@ -54,13 +55,20 @@ pub(in crate::engine) struct ByRobots {
     pub(in crate::engine) usage: Option<Box<Statements>>,
 }
 
-/// What is wrong with a reply that can't be read, and the bytes that show it.
+/// What is wrong with a reply, and the bytes that show it.
 #[derive(Debug)]
 pub(in crate::engine) struct Evidence {
     /// A description of what is wrong, where the outcome alone doesn't say it.
-    pub(in crate::engine) detail: Option<&'static str>,
-    /// The first bytes of the reply. Bytes other than printable ASCII are escaped as in C.
+    pub(in crate::engine) detail: Option<Cow<'static, str>>,
+    /// The first bytes of the reply; empty if they aren't shown. Bytes other than printable ASCII
+    /// are escaped as in C.
     pub(in crate::engine) bytes: String,
+}
+
+impl Evidence {
+    pub(in crate::engine) fn of(detail: String, bytes: String) -> Box<Self> {
+        Box::new(Self { detail: Some(detail.into()), bytes })
+    }
 }
 
 /// A fetch that has its outcome: the request, and the reply as far as it was received.
@@ -94,6 +102,8 @@ pub(in crate::engine) struct Reply {
     pub(in crate::engine) head_bytes: usize,
     /// The body without chunk framing; `None` if it is not chunked, so that it is the end of `raw`.
     pub(in crate::engine) unframed: Option<Vec<u8>>,
+    /// The body without its content coding, if all of it is known already: see `opening`.
+    pub(in crate::engine) text: Option<Vec<u8>>,
 }
 
 impl Reply {
@@ -160,15 +170,20 @@ impl Reply {
 
     /// Returns the number of bytes that the reply holds in memory.
     pub(in crate::engine) fn bytes(&self) -> usize {
-        self.raw.len() + self.unframed.as_ref().map_or(0, Vec::len)
+        let bytes = |body: &Option<Vec<u8>>| body.as_ref().map_or(0, Vec::len);
+        self.raw.len() + bytes(&self.unframed) + bytes(&self.text)
+    }
+
+    /// Takes in the body without its content coding.
+    pub(super) fn take_text(&mut self, text: Vec<u8>, pool: &mut Pool) {
+        pool.charge(text.len());
+        self.text = Some(text);
     }
 
     /// Returns the memory of the reply to the pool.
     pub(in crate::engine) fn release(self, pool: &mut Pool) {
         pool.discharge(self.bytes());
         pool.give_body(self.raw);
-        if let Some(unframed) = self.unframed {
-            pool.give_body(unframed);
-        }
+        self.unframed.into_iter().chain(self.text).for_each(|body| pool.give_body(body));
     }
 }

@@ -15,6 +15,7 @@
 //! so it may not be longer than the longest body.
 
 use super::fetch::{Fetch, FinishedFetch, Reply};
+use crate::consent::Statements;
 use crate::engine::Engine;
 use crate::engine::backlog::Purpose;
 use crate::engine::contract::Action;
@@ -43,6 +44,9 @@ struct HeldReply {
     head: Head,
     reply: Reply,
     ended: Instant,
+    outcome: Outcome,
+    /// What was said of the use of the page.
+    statements: Option<Box<Statements>>,
 }
 
 /// Why replies are thought not to match the requests of their connection.
@@ -115,11 +119,13 @@ impl Engine {
         let conn = self.wire.conns.get_mut(slot);
         let (reply, head) = conn.incoming.take();
         let outcome = Outcome::Status(head.status);
-        let fetched = FinishedFetch { fetch, head: Some(&head), reply, outcome, ended };
+        let mut fetched = FinishedFetch { fetch, head: Some(&head), reply, outcome, ended };
+        let statements = self.open_reply(&mut fetched);
         // The URL may go back to its queue, but the server is judged by the reply now.
         self.judge_held(slot, &fetched);
-        let FinishedFetch { fetch, reply, .. } = fetched;
-        self.wire.conns.get_mut(slot).batch.replies.push(HeldReply { fetch, head, reply, ended });
+        let FinishedFetch { fetch, reply, outcome, .. } = fetched;
+        let held = HeldReply { fetch, head, reply, ended, outcome, statements };
+        self.wire.conns.get_mut(slot).batch.replies.push(held);
     }
 
     /// Returns whether the held replies of a connection have more bytes than they may.
@@ -182,7 +188,8 @@ impl Engine {
             conn.pipeline.compared(&mut self.sites.get_mut(conn.server).learnt, equal);
         }
         let outcome = Outcome::Status(head.status);
-        let fetched = FinishedFetch { fetch, head: Some(&head), reply, outcome, ended };
+        let mut fetched = FinishedFetch { fetch, head: Some(&head), reply, outcome, ended };
+        self.open_reply(&mut fetched);
         self.judge_held(slot, &fetched);
         self.wire.release(fetched.reply);
         self.wire.conns.get_mut(slot).incoming.reader.return_head(head);
@@ -195,12 +202,9 @@ impl Engine {
             return Some(true);
         }
         for held in std::mem::take(&mut self.wire.conns.get_mut(slot).batch.replies) {
-            let HeldReply { fetch, head, reply, ended } = held;
-            let outcome = Outcome::Status(head.status);
-            self.file_fetch(
-                slot,
-                FinishedFetch { fetch, head: Some(&head), reply, outcome, ended },
-            );
+            let HeldReply { fetch, head, reply, ended, outcome, statements } = held;
+            let fetched = FinishedFetch { fetch, head: Some(&head), reply, outcome, ended };
+            self.file_fetch(slot, fetched, statements);
         }
         Some(false)
     }

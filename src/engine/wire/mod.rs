@@ -13,6 +13,7 @@ mod conn;
 mod fetch;
 mod grants;
 mod held;
+pub(super) mod opening;
 mod pause;
 mod pool;
 mod receive;
@@ -27,7 +28,8 @@ use crate::frontier::ServerId;
 use crate::ground::time::Instant;
 pub(super) use conn::{Conn, OpenVisit};
 use conn::{Conns, Phase};
-pub(super) use fetch::{Fetch, FinishedFetch, Reply};
+pub(super) use fetch::{Evidence, Fetch, FinishedFetch, Reply};
+use opening::Opening;
 use pause::Pauses;
 pub(super) use pool::Pool;
 pub(super) use receive::SURPLUS;
@@ -45,6 +47,7 @@ pub(super) struct Wire {
     keeps_framing: bool,
     requests: Requests,
     first_request: Option<Instant>,
+    opening: Opening,
 }
 
 /// How much larger than the longest head a receive buffer is, in bytes.
@@ -63,6 +66,27 @@ impl Wire {
             keeps_framing: settings.keeps_archive(),
             requests,
             first_request: None,
+            opening: Opening::new(settings.coding.clone()),
+        }
+    }
+
+    /// Returns the beginning of the reply that was read last.
+    pub(super) fn opening(&self) -> &Opening {
+        &self.opening
+    }
+
+    /// Returns it for reading another one.
+    pub(super) fn opening_mut(&mut self) -> &mut Opening {
+        &mut self.opening
+    }
+
+    /// Gives the text of the reply that was read last to the reply, if that is all of its text, so
+    /// that it isn't decoded again. Not if memory is short.
+    pub(super) fn keep_text(&mut self, reply: &mut Reply) {
+        if !self.pool.is_over()
+            && let Some(text) = self.opening.take_whole(&mut self.pool)
+        {
+            reply.take_text(text, &mut self.pool);
         }
     }
 

@@ -19,6 +19,7 @@ use crate::ground::stats::Stage;
 use crate::http::pipeline::{self, Close, Filing, Signs, suspicious};
 use crate::http::response::{Broken, Event, Framing, is_surplus};
 use smallvec::SmallVec;
+use std::borrow::Cow;
 
 /// The cost of the keys and certificates of a full TLS handshake, in units of work (see `ledger`):
 /// some 200 microseconds of CPU time.
@@ -202,9 +203,11 @@ impl Engine {
         let conn = self.wire.conns.get_mut(slot);
         let (reply, head) = conn.incoming.take();
         let whole = (reply.head_bytes > 0).then_some(&head);
-        let fetched = FinishedFetch { fetch, head: whole, reply, outcome, ended: self.turn.at() };
+        let ended = self.turn.at();
+        let mut fetched = FinishedFetch { fetch, head: whole, reply, outcome, ended };
+        let statements = self.open_reply(&mut fetched);
         self.judge_reply(slot, &fetched, connection_lost);
-        self.file_fetch(slot, fetched);
+        self.file_fetch(slot, fetched, statements);
         self.wire.conns.get_mut(slot).incoming.reader.return_head(head);
     }
 
@@ -265,7 +268,7 @@ impl Engine {
         let conn = self.wire.conns.get_mut(slot);
         let came = if broken.is_some() { conn.inbox.unread() } else { &conn.incoming.reply.raw };
         let bytes = came[..came.len().min(EVIDENCE_BYTES_MAX)].escape_ascii().to_string();
-        let detail = broken.and_then(Broken::detail);
+        let detail = broken.and_then(Broken::detail).map(Cow::from);
         if let Some(fetch) = conn.flight.front_mut() {
             fetch.evidence = Some(Box::new(Evidence { detail, bytes }));
         }

@@ -49,12 +49,20 @@ pub enum Retirement {
     Failures,
     /// The robots.txt of the server asks for a longer delay than the configuration accepts.
     CrawlDelay,
+    /// The server has shown challenges that keep crawlers out, too often in a row.
+    Challenges,
 }
 
 impl Retirement {
     /// All reasons in the order of their declaration. Snapshots store the index of a reason.
-    pub(super) const ALL: [Self; 5] =
-        [Self::Name, Self::ForbiddenAddress, Self::Certificate, Self::Failures, Self::CrawlDelay];
+    pub(super) const ALL: [Self; 6] = [
+        Self::Name,
+        Self::ForbiddenAddress,
+        Self::Certificate,
+        Self::Failures,
+        Self::CrawlDelay,
+        Self::Challenges,
+    ];
 
     /// Returns the name of the reason in logs.
     pub fn name(self) -> &'static str {
@@ -64,6 +72,7 @@ impl Retirement {
             Self::Certificate => "certificate",
             Self::Failures => "failures",
             Self::CrawlDelay => "crawl-delay",
+            Self::Challenges => "challenges",
         }
     }
 }

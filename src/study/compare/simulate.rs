@@ -11,7 +11,7 @@ use crate::commands::{Exit, Failure, inputs, settings};
 use crate::conf::{Burst, Conf, Source};
 use crate::dns::address::Block;
 use crate::engine::Engine;
-use crate::engine::settings::Settings;
+use crate::engine::settings::{Challenges, Consent, Settings};
 use crate::ground::quality::Quality;
 use crate::ground::stats::{self, Meter};
 use crate::ground::time::Instant;
@@ -133,7 +133,8 @@ fn settings(conf: &Conf, scene: &Scene) -> Result<Settings, Failure> {
     settings.connections.addresses.allowed.push(loopback);
     settings.store.format = store::Format::None;
     // Nothing is left in which it could be recorded.
-    settings.consent.records = false;
+    settings.consent = Consent::default();
+    settings.challenges = Challenges::default();
     settings.keep_no_state();
     settings.trace = conf.compare.as_ref().is_some_and(|compare| compare.trace);
     stay_in_the_web(&mut settings.scope);
@@ -217,6 +218,7 @@ fn laws(conf: &Conf) -> Laws {
         turn_units_max: conf.fetch.work_bytes_per_turn + TURN_STEP_UNITS,
         // A record is written in one step that may exceed the budget; but none is kept here.
         turn_intake_max: conf.fetch.work_bytes_per_turn + TURN_STEP_UNITS,
+        obeys: None,
         again: conf.recrawl.policy.map(|_| conf.recrawl.interval_min),
         server_pages_max: None,
         domain_pages_max: None,

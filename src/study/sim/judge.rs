@@ -30,6 +30,7 @@
 //! | `orders` | nothing is requested that a command pauses or blocks, or sooner than it allows |
 //! | `secret` | a header field of a site is in all requests to it, and in no other |
 //! | `pages` | no more pages of a server, domain or site are answered than its limit allows |
+//! | `reserved` | nothing is archived of a page whose use is reserved for the crawl's purpose |
 //! | `turn` | no turn does more work than its budgets, plus the steps already begun |
 //!
 //! A crawl may consist of several processes, one after the other: see [`Judge::restart`]. The
@@ -48,6 +49,7 @@ mod laws;
 mod orders;
 mod paces;
 mod pages;
+mod reserved;
 mod traits;
 
 use super::{Observation, View};
@@ -65,6 +67,7 @@ use hops::Hops;
 pub use laws::{Complete, Laws, SiteLaw};
 use orders::Orders;
 use pages::Pages;
+use reserved::Reserved;
 use std::collections::VecDeque;
 use std::fmt;
 use std::time::Duration;
@@ -200,6 +203,7 @@ impl Judge {
     pub fn new(web: &Web, laws: Laws) -> Self {
         let budget = Budget { robots: laws.robots, tries: laws.tries_max, ..Budget::default() };
         let manifest = Manifest::new(web, budget);
+        let reserved = Reserved::of(web, laws.obeys, laws.robots);
         let is_closed = |outcomes: &[Outcome]| outcomes == [Outcome::RobotsDenied];
         let forbidden = manifest.entries.iter().filter(|entry| is_closed(entry.outcomes));
         Self {
@@ -216,7 +220,7 @@ impl Judge {
             doubtful: Set::default(),
             is_full: false,
             visits: Visits::default(),
-            pages: Pages::default(),
+            pages: Pages::of(reserved),
             process: Process::default(),
             orders: Orders::of(web),
             broken: Vec::new(),
@@ -319,7 +323,8 @@ impl Judge {
                 let how = format!("{} pages are gone, {first:?} first", lost.count());
                 self.report("kept", at, how);
             }
-            self.answered.retain(|place| after.contains_key(place));
+            let keeps = |place: &Place| end == End::Stopped && self.pages.reserved.has(*place);
+            self.answered.retain(|place| after.contains_key(place) || keeps(place));
             self.check_archive(at, after);
         } else if end != End::Stopped {
             self.doubtful.extend(self.answered.drain());
@@ -351,7 +356,9 @@ impl Judge {
             self.report("records", at, format!("{count} captures of {place:?}"));
         }
         captures.keys().for_each(|place| self.confirm_page(at, *place));
-        let missing = self.answered.iter().filter(|place| !captures.contains_key(*place));
+        self.judge_reserved(at, captures);
+        let has = |place: &Place| captures.contains_key(place) || self.pages.reserved.has(*place);
+        let missing = self.answered.iter().filter(|place| !has(place));
         if let Some(first) = missing.clone().min() {
             let how = format!("{} pages have no capture, {first:?} first", missing.count());
             self.report("records", at, how);
@@ -377,7 +384,8 @@ impl Judge {
     fn judge_records(&mut self, engine: &Engine, at: Instant) {
         let (captures, lines) = (engine.archive().captures, engine.archive().log_lines);
         let settled: u64 = engine.counts().outcomes.values().sum();
-        let answered = self.answered.len() as u64;
+        let kept = self.answered.iter().filter(|place| !self.pages.reserved.has(**place));
+        let answered = kept.count() as u64;
         let rules = engine.counts().rules_lines;
         if lines != settled + rules {
             let how = format!(
@@ -390,6 +398,7 @@ impl Judge {
             let how = format!("{answered} pages were answered, {captures} captures");
             self.report("records", at, how);
         }
+        self.judge_reserved_count(engine, at);
     }
 
     fn report(&mut self, law: &'static str, at: Instant, how: String) {
@@ -535,6 +544,7 @@ impl Judge {
             let is_known = self.answered.contains(&place);
             let is_open = !is_known || self.orders.is_reopened(place);
             let doubts = self.is_full || is_deep && muddles && is_open;
+            self.pages.reserved.replied(place, status, !doubts);
             if !doubts {
                 self.orders.retried(place, is_known);
             }
@@ -550,6 +560,8 @@ impl Judge {
             // again.
             self.doubtful.insert(place);
             self.hops.answered(place, true);
+        } else if !whole {
+            self.pages.reserved.replied(place, status, false);
         }
     }
 

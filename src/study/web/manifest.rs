@@ -54,6 +54,7 @@ pub enum Outcome {
     RedirectLoop,
     ForbiddenAddress,
     Local,
+    Challenged,
 }
 
 impl Outcome {
@@ -92,6 +93,7 @@ impl Outcome {
             Self::RedirectLoop => "redirect-loop",
             Self::ForbiddenAddress => "forbidden-address",
             Self::Local => "local",
+            Self::Challenged => "challenged",
         }
     }
 }
@@ -335,6 +337,7 @@ impl Walk<'_> {
                 Range { min: 1, max: tries + 1 }
             }
             Asked::Tries => Range { min: 1, max: tries },
+            Asked::Perhaps => Range::upto(tries),
             Asked::Twice => Range::exactly(tries.min(2)),
             Asked::Past(refusals) if refusals < tries => Range::exactly(refusals + 1),
             Asked::Past(_) => {

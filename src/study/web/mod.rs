@@ -44,7 +44,7 @@ pub(crate) mod tests;
 
 pub use change::{Version, is_unmodified};
 pub use host::{Coding, Host, Robots, Scheme};
-pub use hostile::{Asked, Certificate, Hostile, Manner, Naming, Play, Row, Spec};
+pub use hostile::{Asked, Certificate, Hostile, Manner, Naming, Play, Row, Spec, WALLS, Wall};
 pub use manifest::{Budget, Entry, Manifest, Outcome, Range};
 pub use muddle::Muddle;
 pub use page::{Compact, Kind, Link, Reply};

@@ -60,6 +60,13 @@ impl Voice {
     }
 }
 
+impl Voice {
+    /// Returns whether it reserves the use of its pages for the purpose with this name.
+    pub fn reserves_for(self, purpose: &str) -> bool {
+        self.reserves().split(' ').any(|name| name == purpose)
+    }
+}
+
 impl Web {
     /// Returns how a host speaks of the use of its pages; `None` if it doesn't.
     pub fn voice(&self, host: u32) -> Option<Voice> {

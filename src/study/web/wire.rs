@@ -5,7 +5,7 @@
 //!
 //! Source: RFC 9112 (framing); RFC 9110, section 8.4 (codings); RFC 1950 to 1952, 7932, 8878.
 
-use super::hostile::{Hostile, Play, heavy, sessions};
+use super::hostile::{Hostile, Play, WALLS, heavy, sessions};
 use super::page::Reply;
 use super::{Coding, Host, Place, Resource, Web};
 use flate2::Compression;
@@ -225,6 +225,12 @@ pub fn script(web: &Web, place: Place, play: Play, asked: u32, terms: Terms) -> 
         Play::BombTwice => {
             let twice = compress(Coding::Gzip, &bomb(Coding::Gzip));
             vec![Step::Send(under("gzip, gzip", &twice))]
+        }
+        Play::Wall => {
+            let Resource::Row { index, .. } = place.resource else { return vec![Step::Close] };
+            let wall = WALLS[index as usize % WALLS.len()];
+            let reply = Reply::html(wall.status, wall.body());
+            send(&Reply { fields: wall.fields.to_owned(), ..reply })
         }
         Play::Heavy(heavy) => {
             let (fields, body) = heavy::reply(heavy);

@@ -200,6 +200,7 @@ pub(super) mod tests {
             domain_delay: Duration::ZERO,
             turn_units_max: 0,
             turn_intake_max: 0,
+            obeys: None,
             again: None,
             server_pages_max: None,
             domain_pages_max: None,

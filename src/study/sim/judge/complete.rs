@@ -83,7 +83,8 @@ impl Judge {
         let known = if is_within { self.reach.known(&self.answered) } else { Set::default() };
         let may_miss =
             |place: &Place| is_within && (!known.contains(place) || self.is_limited(place.host));
-        let has = |place: &Place| self.answered.contains(place) || self.doubtful.contains(place);
+        let was = |place: &Place| self.doubtful.contains(place) || self.pages.reserved.has(*place);
+        let has = |place: &Place| self.answered.contains(place) || was(place);
         let missing = self.reach.wanted.iter().filter(|place| !has(place) && !may_miss(place));
         let missing: Vec<Place> = missing.copied().collect();
         if let Some(first) = missing.first() {
@@ -97,7 +98,8 @@ impl Judge {
 /// Whether the crawl reports an answer for every URL it found.
 fn leaves_nothing(engine: &Engine) -> bool {
     let counts = engine.counts();
-    let answers = ["ok", "redirect", "redirect-to-known", "http-error", "robots-denied"];
+    let answers =
+        ["ok", "redirect", "redirect-to-known", "http-error", "reserved", "robots-denied"];
     counts.outcomes.keys().all(|outcome| answers.contains(&&**outcome))
         && counts.links_out_of_scope.is_empty()
         && !["servers-max", "disconnectTrunc", "timeTrunc", "trunc"]

@@ -47,6 +47,9 @@ pub struct Laws {
     /// The most units of work on incoming bytes in a turn, records of the archive included. A unit
     /// is about the cost of scanning one byte of a page.
     pub turn_intake_max: usize,
+    /// The name of the purpose of the crawl, if nothing of pages is archived whose use is reserved
+    /// for it.
+    pub obeys: Option<&'static str>,
     /// The shortest time between two visits of a page; `None` if the crawl doesn't come back.
     pub again: Option<Duration>,
     /// The most pages of a server whose site has no limit of its own.

@@ -5,6 +5,7 @@
 //! the different pages whose replies the crawl has surely kept must not exceed a limit; all replies
 //! together show whether a limit may have been reached, so that the crawl may refuse pages.
 
+use super::reserved::Reserved;
 use super::{Captures, Instant, Judge, Laws};
 use crate::ground::map::{Map, Set};
 use crate::study::web::{Place, Resource};
@@ -51,9 +52,15 @@ pub(super) struct Pages {
     /// Pages that were answered, but whose replies may have been discarded. They count if they are
     /// in the archive.
     doubtful: Set<Place>,
+    /// Those whose use is reserved for the purpose of the crawl.
+    pub(super) reserved: Reserved,
 }
 
 impl Pages {
+    pub(super) fn of(reserved: Reserved) -> Self {
+        Self { reserved, ..Self::default() }
+    }
+
     /// Notes a page that counts if it is in the archive. A redirect is none.
     pub(super) fn doubt(&mut self, place: Place, status: u16) {
         if !is_redirect(status) {

@@ -9,11 +9,13 @@
 pub(super) mod heavy;
 pub(super) mod sessions;
 mod table;
+mod walls;
 
 use super::host::{Coding, Scheme};
 use super::manifest::Outcome;
 use super::muddle::Muddle;
 pub use crate::conf::Hostile;
+pub use walls::{WALLS, Wall};
 
 /// How name servers answer the name of a hostile host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,6 +133,8 @@ pub enum Play {
     BombTwice,
     /// Sends a reply that costs the crawler much work.
     Heavy(Heavy),
+    /// Keeps crawlers out, in a way of its own for each resource: see [`WALLS`].
+    Wall,
 }
 
 /// A small reply that costs a crawler much work, other than by its decoded size.
@@ -163,6 +167,8 @@ pub enum Asked {
     Tries,
     /// Once, and once more if the crawler retries at all.
     Twice,
+    /// As often as the crawler retries at most. Never, if it gives the server up before.
+    Perhaps,
     /// Until this many requests have been refused and the next one succeeds, if the crawler retries
     /// that often.
     Past(u32),

@@ -1,6 +1,7 @@
 //! The table of hostile hosts: their kinds, resources, and acceptable outcomes.
 
 use super::sessions::PAGES;
+use super::walls::WALLS;
 use super::{Asked, Certificate, ENDLESS, Heavy, Hostile, Manner, Naming, Play, Row, Spec};
 use crate::study::web::host::Coding;
 use crate::study::web::manifest::Outcome::{self, *};
@@ -70,6 +71,12 @@ impl Hostile {
             | Self::NamesOverTcp
             | Self::Forbidden => self.spec_of_names(),
             Self::Refused | Self::Full => self.spec_of_unreachable(),
+            Self::Challenges => {
+                const COUNT: u32 = WALLS.len() as u32;
+                const WALL: Row = row("/wall", Play::Wall, &[Challenged]);
+                const ROWS: &[Row] = &[INDEX, Row { count: COUNT, asked: Asked::Perhaps, ..WALL }];
+                Spec { quick: false, rows: ROWS, ..PLAIN }
+            }
             _ => self.spec_of_tls(),
         }
     }

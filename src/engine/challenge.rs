@@ -1,0 +1,71 @@
+//! What a reply says before its server is judged by it: whether it is the page at all, and what is
+//! said of the use of the page.
+//!
+//! A challenge, which keeps crawlers out, isn't a page: it is neither archived nor followed, and
+//! its line in the crawl log names the product. Its URL is tried again, and its server rests longer
+//! each time, until it has challenged the crawler in so many visits in a row that it is given up.
+//!
+//! Cost: reading the beginning of the text (see `wire::opening`), and some passes over the first
+//! 64 KiB of an HTML page.
+
+use super::Engine;
+use super::ledger::Work;
+use super::outcome::Outcome;
+use super::wire::{Evidence, FinishedFetch};
+use crate::consent::Statements;
+use crate::http::challenge::{self, BODY_BYTES};
+
+/// The maximum length of the beginning of a challenge that the crawl log shows, in bytes.
+const EVIDENCE_BYTES_MAX: usize = 1_000;
+/// The maximum length of a price that the crawl log shows, in bytes.
+const PRICE_BYTES_MAX: usize = 100;
+/// The cost of looking for a challenge, in units of work (see `ledger`) a byte. The marks of all
+/// products are found in one pass; a page that is made to have many takes a few more.
+const SEARCH_WEIGHT: usize = 4;
+/// The maximum cost of looking for a challenge, in units of work.
+pub(super) const UNITS_MAX: usize = SEARCH_WEIGHT * BODY_BYTES;
+
+impl Engine {
+    /// Reads the beginning of a reply to a request for a page. If it is a challenge, the outcome
+    /// says so from here on. Returns what was said of the use of the page; `None` if that is
+    /// nothing, or isn't recorded.
+    pub(super) fn open_reply(
+        &mut self,
+        fetched: &mut FinishedFetch<'_>,
+    ) -> Option<Box<Statements>> {
+        let head = fetched.head.filter(|_| !fetched.fetch.item.is_robots())?;
+        let price = fetched.fields("crawler-price").next().filter(|_| head.status == 402);
+        if let Some(price) = price.map(|price| shown(price, PRICE_BYTES_MAX)) {
+            let detail = format!("crawler-price: {price}");
+            fetched.fetch.evidence = Some(Evidence::of(detail, String::new()));
+        }
+        let of = self.settings.challenges;
+        if !of.refuses && !self.settings.consent.records {
+            return None;
+        }
+        self.wire.opening_mut().read(&fetched.reply, head, &mut self.turn);
+        if of.refuses && matches!(fetched.outcome, Outcome::Status(_) | Outcome::Short(..)) {
+            let reply = &fetched.reply;
+            let html = self.wire.opening().html(reply);
+            let searched = html.map_or(0, |html| html.len().min(BODY_BYTES));
+            self.turn.charge(Work::Archived, SEARCH_WEIGHT * searched);
+            let product = challenge::in_page(head.status, head.fields(reply.head()), html);
+            if let Some(product) = product {
+                let text = if of.evidence { html.unwrap_or(reply.payload()) } else { b"" };
+                let bytes = shown(text, EVIDENCE_BYTES_MAX);
+                let detail = format!("{product}, status {}", head.status);
+                fetched.fetch.evidence = Some(Evidence::of(detail, bytes));
+                fetched.outcome = Outcome::Challenged(head.status);
+                return None;
+            }
+        }
+        let statements = self.statements_of(fetched);
+        self.wire.keep_text(&mut fetched.reply);
+        statements
+    }
+}
+
+/// Returns the beginning of some bytes. Those other than printable ASCII are escaped as in C.
+fn shown(bytes: &[u8], bytes_max: usize) -> String {
+    bytes[..bytes.len().min(bytes_max)].escape_ascii().to_string()
+}
