@@ -561,7 +561,7 @@ impl Judge {
             self.doubtful.insert(place);
             self.hops.answered(place, true);
         } else if !whole {
-            self.pages.reserved.replied(place, status, false);
+            self.pages.reserved.replied_in_part(place);
         }
     }
 

@@ -83,7 +83,8 @@ impl Judge {
         let known = if is_within { self.reach.known(&self.answered) } else { Set::default() };
         let may_miss =
             |place: &Place| is_within && (!known.contains(place) || self.is_limited(place.host));
-        let was = |place: &Place| self.doubtful.contains(place) || self.pages.reserved.has(*place);
+        let was =
+            |place: &Place| self.doubtful.contains(place) || self.pages.reserved.may_have(*place);
         let has = |place: &Place| self.answered.contains(place) || was(place);
         let missing = self.reach.wanted.iter().filter(|place| !has(place) && !may_miss(place));
         let missing: Vec<Place> = missing.copied().collect();

@@ -19,6 +19,9 @@ pub(super) struct Reserved {
     elements: Set<Place>,
     /// Those that were answered, and are reserved.
     answered: Set<Place>,
+    /// Those that were answered when the crawl may have lost the reply: it needs no room in the
+    /// archive, so a crawl whose disk is full may have kept what it says.
+    doubtful: Set<Place>,
     /// The HTML pages of which a part was sent, which may have no element.
     parts: Set<Place>,
 }
@@ -50,19 +53,34 @@ impl Reserved {
         all
     }
 
-    /// Takes in a reply. `is_kept` says whether it is whole, and the crawl has surely not lost it.
+    /// Takes in a whole reply. `is_kept` says whether the crawl has surely not lost it.
     pub(super) fn replied(&mut self, place: Place, status: u16, is_kept: bool) {
         let is_element = self.elements.contains(&place) && status == 200;
-        if !is_kept && self.elements.contains(&place) {
+        if is_element || self.always.contains(&place) {
+            let known = if is_kept { &mut self.answered } else { &mut self.doubtful };
+            known.insert(place);
+        }
+        if !is_kept {
+            self.replied_in_part(place);
+        }
+    }
+
+    /// Takes in a part of a reply.
+    pub(super) fn replied_in_part(&mut self, place: Place) {
+        if self.elements.contains(&place) {
             self.parts.insert(place);
-        } else if is_kept && (is_element || self.always.contains(&place)) {
-            self.answered.insert(place);
         }
     }
 
     /// Returns whether a page was answered and is reserved, so that it has no capture.
     pub(super) fn has(&self, place: Place) -> bool {
         self.answered.contains(&place)
+    }
+
+    /// Returns whether a page may have been answered as one that is reserved, so that it need not
+    /// be requested any more.
+    pub(super) fn may_have(&self, place: Place) -> bool {
+        self.has(place) || self.doubtful.contains(&place)
     }
 }
 
