@@ -7,6 +7,7 @@
 
 pub mod again;
 pub mod qualities;
+mod signing;
 mod sites;
 
 use crate::trials::{asked, each, fresh_seeds};
@@ -29,7 +30,7 @@ use sted::seeds;
 use sted::store::digest::Algorithm;
 use sted::store::log;
 use sted::study::sim::disk::MemoryDisk;
-use sted::study::sim::judge::{Judge, Laws, Violation};
+use sted::study::sim::judge::{Judge, Laws, Signs, Violation};
 use sted::study::sim::settings::{Affected, Away, Core, Faults, Outage, Scores};
 use sted::study::sim::{self, World};
 use sted::study::web::{
@@ -316,11 +317,12 @@ pub struct Plan {
 impl Plan {
     pub fn of(seed: u64) -> Self {
         let mut draw = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5eed);
-        let web = web(&mut draw, seed);
+        let mut web = web(&mut draw, seed);
         let mut world = world(&mut draw, seed);
         let (mut engine, mut laws) = crawl(&mut draw, seed, &web);
         engine.consent.obeys = purpose(seed);
         laws.obeys = engine.consent.obeys.map(Purpose::name);
+        signing::draw(seed, &mut web, &mut engine, &mut laws);
         qualities::draw(seed, &web, &mut engine, &mut world);
         let mut text = String::new();
         let _ = write!(
@@ -337,8 +339,13 @@ impl Plan {
 }
 
 /// Kinds added later, with their own draw: seeds that failed once stay the same.
-const LATER: [Hostile; 4] =
-    [Hostile::BombEmpty, Hostile::SessionIds, Hostile::LastForAll, Hostile::Challenges];
+const LATER: [Hostile; 5] = [
+    Hostile::BombEmpty,
+    Hostile::SessionIds,
+    Hostile::LastForAll,
+    Hostile::Challenges,
+    Hostile::Signatures,
+];
 
 fn web(draw: &mut Random, seed: u64) -> sted::study::web::Settings {
     let ms = Duration::from_millis;
@@ -561,6 +568,7 @@ fn crawl(draw: &mut Random, seed: u64, web: &sted::study::web::Settings) -> (Set
         turn_units_max: engine.turn_bytes_max + STEP_UNITS,
         // Two records of 64 KiB of head, 1 MiB of body and 4 MiB of framing, at 6 units a byte.
         turn_intake_max: engine.turn_bytes_max + STEP_UNITS + 2 * 6 * ((64 << 10) + (5 << 20)),
+        signs: Signs::Never,
         obeys: None,
         again: None,
         server_pages_max: drawn.server_pages_max,

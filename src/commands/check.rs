@@ -7,6 +7,7 @@
 use super::file::shell;
 use super::{ConfFile, Exit, Failure, cluster, inputs, named, print, sites, study};
 use crate::conf::{Conf, Scope};
+use crate::engine::settings::Signing;
 use crate::url::scope::FromSeeds;
 
 /// The exit codes of `sted check`, for its help text.
@@ -29,10 +30,16 @@ pub fn run(file: &ConfFile, urls: &[String], is_json: bool) -> Result<Exit, Fail
         inputs::warn_of_scope(&conf, &seeds);
     }
     inputs::warn_of_conf(&conf);
+    let signing = inputs::signing(&conf)?;
     sites::warn(&conf, &file.path);
     let text = match urls {
         [] => {
-            format!("{}{}\n{}", remarks(&conf, file), cluster::check::remarks(&conf), conf.render())
+            format!(
+                "{}{}\n{}",
+                remarks(&conf, file, signing.as_ref()),
+                cluster::check::remarks(&conf),
+                conf.render()
+            )
         }
         urls => sites::explain(&conf, &seeds, urls, is_json)?,
     };
@@ -41,7 +48,7 @@ pub fn run(file: &ConfFile, urls: &[String], is_json: bool) -> Result<Exit, Fail
 }
 
 /// Returns the TOML comments at the head of the output: facts that the keys alone don't show.
-fn remarks(conf: &Conf, file: &ConfFile) -> String {
+fn remarks(conf: &Conf, file: &ConfFile, signing: Option<&Signing>) -> String {
     let version = env!("CARGO_PKG_VERSION");
     let agent = conf.identity.user_agent();
     let target = match &conf.lab {
@@ -50,11 +57,13 @@ fn remarks(conf: &Conf, file: &ConfFile) -> String {
         None if conf.compare.is_some() => "nothing: it compares policies on a synthetic web",
         None => &scope(&conf.scope),
     };
+    let key = signing.map(|signing| format!("# Signs with: key {}\n", signing.signer.key_id()));
     format!(
         "# Effective configuration of {} (sted {version}).\n\
-         # User-Agent: {agent}\n\
+         # User-Agent: {agent}\n{}\
          # Crawls: {target}\n",
-        shell(&file.arguments())
+        shell(&file.arguments()),
+        key.unwrap_or_default()
     )
 }
 

@@ -56,14 +56,14 @@ pub fn run(asked: &Asked) -> Result<Exit, Failure> {
     let key = earlier.as_ref().map_or_else(signal::entropy, Earlier::key);
     let joined = cluster::join(&conf, key, earlier.is_some())?;
     let key = joined.as_ref().map_or(key, cluster::Joined::key);
-    let table = inputs::qualities(&conf, key)?;
+    let (table, signing) = (inputs::qualities(&conf, key)?, inputs::signing(&conf)?);
     let (effective, read) = (conf.render(), conf.clone());
     let lab = study::lab_of(&mut conf, &file, &directory)?;
     let seeds = inputs::seeds(&conf)?;
     inputs::warn_of_scope(&conf, &seeds);
     inputs::warn_of_conf(&conf);
     let mut settings = settings::engine(&conf, key);
-    settings.rating.table = table;
+    (settings.rating.table, settings.signing) = (table, signing);
     write_whole(&directory, "conf.toml", &effective)?;
     let progress = Progress::new(&conf);
     let (admin, board) = admin::admin(&conf).unzip();

@@ -2,17 +2,22 @@
 //! limit.
 
 use super::{Exit, Failure, settings};
-use crate::conf::{Conf, Scope, SiteTable, Source};
+use crate::conf::{self, Conf, Scope, SiteTable, Source};
+use crate::engine::settings::Signing;
+use crate::http::signature::{Key, Signer};
 use crate::os::{dns, input, signal};
 use crate::rating::{Rating, Table};
 use crate::seeds::{self, Doubtful, Parsed, Seed};
 use crate::url::scope::FromSeeds;
 use crate::url::{Limits, Url, scope};
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 
 /// The length of the longest table of qualities, in bytes.
 const TABLE_BYTES_MAX: u64 = 16 << 30;
+/// The length of the longest file with a key, in bytes.
+const KEY_BYTES_MAX: u64 = 64 << 10;
 /// The length of the longest file of seeds, in bytes: about ten million URLs.
 pub(super) const SEEDS_BYTES_MAX: u64 = 1 << 30;
 
@@ -46,6 +51,34 @@ pub(crate) fn qualities(conf: &Conf, key: [u8; 16]) -> Result<Option<Arc<Table>>
         format!("{name}: {count} qualities are too small and count as 0; scale all of them up")
     });
     Ok(Some(Arc::new(table)))
+}
+
+/// Reads the key that signs requests; `None` if the configuration signs none.
+///
+/// # Errors
+/// The file can't be read, or has no key.
+pub(crate) fn signing(conf: &Conf) -> Result<Option<Signing>, Failure> {
+    let conf::Signature { sign: Some(sign), key: Some(file), agent: Some(agent) } = &conf.signature
+    else {
+        return Ok(None);
+    };
+    let key = signing_key(file).map_err(|failure| Failure {
+        text: format!("identity.signature.key: {}", failure.text),
+        ..failure
+    })?;
+    let signer = Arc::new(Signer::new(key, agent));
+    Ok(Some(Signing { signer, on_demand: *sign == conf::Sign::WhenAsked }))
+}
+
+/// Reads a file with a private key.
+///
+/// # Errors
+/// The file can't be read, or has no key.
+pub(super) fn signing_key(file: &Path) -> Result<Key, Failure> {
+    let fault = |text: &str| Failure::new(Exit::Usage, format!("{}: {text}", file.display()));
+    let text = input::read(file, KEY_BYTES_MAX)
+        .map_err(|error| fault(&format!("cannot read: {error}")))?;
+    Key::from_pem(&text).map_err(|bad| fault(&bad.to_string()))
 }
 
 /// Warns of entries of the table of qualities that the crawl did not use, and of URLs that are not

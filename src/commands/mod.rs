@@ -23,6 +23,7 @@ pub mod exit;
 pub(crate) mod file;
 pub(crate) mod inputs;
 mod job;
+pub mod key;
 mod missing;
 mod named;
 mod progress;
@@ -204,6 +205,17 @@ pub enum Command {
         #[arg(long)]
         out: Option<PathBuf>,
     },
+    /// Make the key that signs requests, or print the document by which servers verify them
+    ///
+    /// A crawl whose configuration names the key in [identity.signature] signs its requests, so
+    /// that servers can verify who asks (Web Bot Auth). The document must be published at the
+    /// crawler's own origin.
+    #[command(after_long_help = key::EXITS)]
+    Key {
+        /// What to do
+        #[command(subcommand)]
+        verb: key::Verb,
+    },
     /// Print the completions of a shell
     ///
     /// Example: sted completions bash > /etc/bash_completion.d/sted
@@ -282,6 +294,7 @@ impl Cli {
             },
             Command::Wacz { job, out } => wacz::run(job, out.as_deref()),
             Command::Why { job, url, json } => why::run(job, url, *json),
+            Command::Key { verb } => key::run(verb),
             Command::Completions { shell } => completions(*shell),
             Command::Study(command) => command.run(),
         }

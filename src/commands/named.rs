@@ -20,8 +20,13 @@ fn paths(conf: &mut Conf) -> impl Iterator<Item = (&'static str, Use, &mut PathB
         HostsFile::File(path) => Some(path),
         HostsFile::System | HostsFile::None => None,
     };
+    let (directory, keys_file) = match &mut conf.lab {
+        Some(lab) => (Some(&mut lab.directory), Some(&mut lab.keys_file)),
+        None => (None, None),
+    };
     let all = [
         ("job.seeds_file", Use::Reads, conf.job.seeds_file.as_mut()),
+        ("identity.signature.key", Use::Reads, conf.signature.key.as_mut()),
         ("names.hosts_file", Use::Reads, hosts_file),
         ("tls.roots_file", Use::Reads, conf.tls.roots_file.as_mut()),
         ("quality.file", Use::Reads, conf.quality.file.as_mut()),
@@ -31,7 +36,8 @@ fn paths(conf: &mut Conf) -> impl Iterator<Item = (&'static str, Use, &mut PathB
         ("cluster.roots_file", Use::Reads, conf.cluster.roots_file.as_mut()),
         ("cluster.certificate_file", Use::Reads, conf.cluster.certificate_file.as_mut()),
         ("cluster.key_file", Use::Reads, conf.cluster.key_file.as_mut()),
-        ("lab.directory", Use::Writes, conf.lab.as_mut().map(|lab| &mut lab.directory)),
+        ("lab.directory", Use::Writes, directory),
+        ("lab.keys_file", Use::Reads, keys_file.and_then(Option::as_mut)),
     ];
     all.into_iter().filter_map(|(key, how, path)| Some((key, how, path?)))
 }

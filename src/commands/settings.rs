@@ -19,6 +19,7 @@ mod sites;
 pub fn engine(conf: &Conf, key: [u8; 16]) -> Settings {
     Settings {
         identity: identity(conf),
+        signing: None,
         limits: Limits {
             pages_max: conf.limits.pages_max,
             bytes_max: conf.limits.bytes_max,

@@ -201,7 +201,7 @@ impl Summary {
             let text = "replies not kept: their use is reserved for the purpose of the crawl";
             line("reserved", format!("{} {text}", HumanCount(reserved)));
         }
-        const ANSWERS: [&str; 4] = ["ok", "redirect", "http-error", "reserved"];
+        const ANSWERS: [&str; 5] = ["ok", "redirect", "http-error", "reserved", "signature-asked"];
         let is_other = |name: &str| !counts.failed.contains_key(name) && !ANSWERS.contains(&name);
         let others = counts.outcomes.iter().filter(|(name, count)| **count > 0 && is_other(name));
         let others: BTreeMap<_, _> = others.map(|(name, count)| (name.clone(), *count)).collect();
@@ -249,6 +249,9 @@ impl Summary {
         let per_cpu = self.pages_of_run as f64 / cpu.max(1e-6);
         line("CPU", format!("{cpu:.1} s: {per_cpu:.0} pages per CPU-second"));
         line("outcomes", pairs(counts.outcomes.iter()));
+        if counts.signed > 0 {
+            line("signed requests", HumanCount(counts.signed).to_string());
+        }
         let requests = &counts.requests_per_connection;
         line(
             "requests",

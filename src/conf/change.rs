@@ -90,7 +90,7 @@ fn fault(
 
 /// Returns why a key can't differ within a comparison, or `None` if it can.
 fn fixed(key: &str) -> Option<String> {
-    let (section, name) = key.split_once('.').unwrap_or((key, ""));
+    let (section, name) = key.rsplit_once('.').unwrap_or((key, ""));
     let why = match (section, name) {
         ("schedule", "policy") => "the policies that are compared are those of compare.policies",
         ("web", "preset") => {
@@ -105,7 +105,7 @@ fn fixed(key: &str) -> Option<String> {
 }
 
 fn is(known: &super::Key, key: &str) -> bool {
-    key.split_once('.') == Some((known.section, known.name))
+    key.rsplit_once('.') == Some((known.section, known.name))
 }
 
 fn mistake(key: &str, text: String) -> Mistake {

@@ -37,6 +37,7 @@ pub(super) fn clashes(conf: &Conf, given: &Given<'_>) -> Vec<Clash> {
     quality(conf, &mut clash);
     scope(conf, &mut clash);
     identity(conf, &mut clash);
+    signature(conf, &mut clash);
     rests(conf, &mut clash);
     times(conf, &mut clash);
     sizes(conf, &mut clash);
@@ -275,6 +276,23 @@ fn consent(conf: &Conf, clash: &mut Reporter<'_>) {
         consent.obey && !consent.record,
         &["consent.obey", "consent.record"],
         "only what is recorded can be obeyed; write record = true",
+    );
+}
+
+/// Checks that signatures have a key, and a place where it is published.
+fn signature(conf: &Conf, clash: &mut Reporter<'_>) {
+    let own = &conf.signature;
+    clash(
+        own.sign.is_some() && own.key.is_none(),
+        &["identity.signature.key", "identity.signature.sign"],
+        "missing: signatures need a private key; make one with \"sted key new FILE\", and name \
+         its file",
+    );
+    clash(
+        own.sign.is_some() && own.agent.is_none(),
+        &["identity.signature.agent", "identity.signature.sign"],
+        "missing: servers must find the public key; write the origin that publishes it, like \
+         \"https://crawler.example\"",
     );
 }
 

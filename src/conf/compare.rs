@@ -68,7 +68,7 @@ impl Change {
         let (key, value) = text.split_once('=').ok_or_else(wrong)?;
         let (key, value) = (key.trim(), value.trim());
         let whole = |(section, name): (&str, &str)| !section.is_empty() && !name.is_empty();
-        if value.is_empty() || !key.split_once('.').is_some_and(whole) {
+        if value.is_empty() || !key.rsplit_once('.').is_some_and(whole) {
             return Err(wrong());
         }
         Ok(Self { key: key.to_owned(), value: Value::of_word(value)? })

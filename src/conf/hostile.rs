@@ -74,6 +74,7 @@ kinds! {
     SessionIds "session-ids"
     LastForAll "last-for-all"
     Challenges "challenges"
+    Signatures "signatures"
 }
 
 impl Hostile {

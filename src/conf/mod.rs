@@ -33,8 +33,8 @@ pub use sections::{
     Admin, Allowance, Burst, Challenges, Cluster, Compare, Connections, Consent, Discovery,
     DiskFull, DiskSpace, Events, Fetch, HostsFile, Identity, Job, Lab, Limits, Links, Memory,
     Names, Over, Pipeline, Policy, Politeness, Preset, Profile, Qualities, Recrawl, Report,
-    Retries, Schedule, Scheme, Scope, Sim, Site, SiteKeys, Sitemaps, Source, State, Store, Tls,
-    UrlKey, Web, Worth,
+    Retries, Schedule, Scheme, Scope, Sign, Signature, Sim, Site, SiteKeys, Sitemaps, Source,
+    State, Store, Tls, UrlKey, Web, Worth,
 };
 pub use setting::Setting;
 pub use site::{HIDDEN, SiteTable};
@@ -56,6 +56,8 @@ pub struct Conf {
     pub limits: Limits,
     /// The section `[identity]`: how the crawler identifies itself to servers.
     pub identity: Identity,
+    /// The section `[identity.signature]`: which requests are signed, and how.
+    pub signature: Signature,
     /// The section `[scope]`: which URLs are crawled.
     pub scope: Scope,
     /// The section `[url]`: which URLs count as the same page.
@@ -195,7 +197,7 @@ impl Conf {
         let mut keys = self.keys();
         keys.retain(|key| {
             let is =
-                |setting: &Setting| setting.key().split_once('.') == Some((key.section, key.name));
+                |setting: &Setting| setting.key().rsplit_once('.') == Some((key.section, key.name));
             settings.iter().any(is)
         });
         walk::render(&keys)
@@ -223,36 +225,56 @@ fn unknown(given: &Given<'_>, mistakes: &mut Vec<Mistake>) {
             mistakes.push(Mistake { place: setting.place(), key: setting.key().to_owned(), text });
         }
     }
-    let mut tell = |at: usize, key: String, fault: String| {
+    for (at, key, text) in strays(given.root, &known) {
         let place = Place::Line(line_of(given.text, at));
-        mistakes.push(Mistake { place, key, text: fault });
-        suffice(mistakes)
-    };
+        mistakes.push(Mistake { place, key, text });
+        if suffice(mistakes) {
+            return;
+        }
+    }
+}
+
+/// Returns the keys and sections of a file that don't exist: where each is, its name, and what is
+/// wrong with it.
+fn strays<'a>(
+    root: &'a DeTable<'a>,
+    known: &'a [Key],
+) -> impl Iterator<Item = (usize, String, String)> {
     let is_site = |name: &toml::Spanned<_>| *name.get_ref() == "site";
-    for (heading, value) in given.root.iter().filter(|(heading, _)| !is_site(heading)) {
-        let (at, section) = (heading.span().start, heading.get_ref().as_ref());
+    let sections = root.iter().filter(move |(heading, _)| !is_site(heading));
+    sections.flat_map(|(heading, value)| {
+        let section = heading.get_ref().as_ref();
         let fault = match value.get_ref() {
             value if known.iter().all(|key| key.section != section) => {
-                Some(stray_section(section, value, &known))
+                Some(stray_section(section, value, known))
             }
             DeValue::Table(_) => None,
             _ => Some(format!("is a section; write it as [{section}]")),
         };
-        if let Some(fault) = fault {
-            if tell(at, section.to_owned(), fault) {
-                return;
-            }
-            continue;
-        }
-        for key in value.get_ref().as_table().into_iter().flat_map(|table| table.keys()) {
-            let (at, name) = (key.span().start, key.get_ref().as_ref());
-            let is_known = known.iter().any(|key| (key.section, key.name) == (section, name));
-            let full = || format!("{section}.{name}");
-            if !is_known && tell(at, full(), stray_key(section, name, &known)) {
-                return;
-            }
+        let keys = value.get_ref().as_table().filter(|_| fault.is_none());
+        let fault = fault.map(|fault| (heading.span().start, section.to_owned(), fault));
+        fault.into_iter().chain(keys.into_iter().flat_map(|keys| stray_keys(section, keys, known)))
+    })
+}
+
+/// Returns the keys of a section that don't exist, and those of the sections in it.
+fn stray_keys<'a>(
+    section: &'a str,
+    keys: &'a DeTable<'a>,
+    known: &'a [Key],
+) -> Vec<(usize, String, String)> {
+    let mut all = Vec::new();
+    for (key, value) in keys {
+        let (at, name) = (key.span().start, key.get_ref().as_ref());
+        let full = format!("{section}.{name}");
+        let inner = value.get_ref().as_table();
+        if let Some(inner) = inner.filter(|_| known.iter().any(|key| key.section == full)) {
+            all.extend(stray_keys(&full, inner, known));
+        } else if known.iter().all(|key| (key.section, key.name) != (section, name)) {
+            all.push((at, full, stray_key(section, name, known)));
         }
     }
+    all
 }
 
 /// Describes the mistake of a top-level name that is not a section.
@@ -274,7 +296,7 @@ fn stray_setting(key: &str, known: &[Key]) -> Option<String> {
                     (that of a crawl of URLs is job.toml in its directory)";
         return Some(text.to_owned());
     }
-    let Some((section, name)) = key.split_once('.') else {
+    let Some((section, name)) = key.rsplit_once('.') else {
         let full = known.iter().filter(|known| known.name == key);
         let full: Vec<String> =
             full.map(|known| format!("{}.{}", known.section, known.name)).collect();

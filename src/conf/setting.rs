@@ -114,37 +114,40 @@ pub(super) struct Given<'a> {
 }
 
 impl<'a> Given<'a> {
+    /// Returns the table of a section, which may be in another one: `identity.signature`.
+    pub(super) fn section(&self, name: &str) -> Option<&'a DeTable<'a>> {
+        name.split('.').try_fold(self.root, |table, part| table.get(part)?.get_ref().as_table())
+    }
+
     /// Returns whether the section `name`, or a key of it, is given.
     pub(super) fn has_section(&self, name: &str) -> bool {
         let is_in = |setting: &Setting| {
-            setting.key.split_once('.').is_some_and(|(section, _)| section == name)
+            setting.key.rsplit_once('.').is_some_and(|(section, _)| section == name)
         };
         self.root.contains_key(name) || self.settings.iter().any(is_in)
     }
 
     /// Returns whether the key `section.name` is given.
     pub(super) fn has_key(&self, section: &str, name: &str) -> bool {
-        let table = self.root.get(section).and_then(|value| value.get_ref().as_table());
+        let table = self.section(section);
         self.setting(section, name).is_some() || table.is_some_and(|table| table.contains_key(name))
     }
 
     /// Returns the setting of a key on the command line.
     pub(super) fn setting(&self, section: &str, name: &str) -> Option<&'a Setting> {
-        let is = |setting: &&Setting| setting.key.split_once('.') == Some((section, name));
+        let is = |setting: &&Setting| setting.key.rsplit_once('.') == Some((section, name));
         self.settings.iter().rev().find(is)
     }
 
     /// Returns the place of a key. If the key is absent, returns the place of its section.
     pub(super) fn place(&self, key: &str) -> Place {
-        let (section, name) = key.split_once('.').unwrap_or((key, ""));
+        let (section, name) = key.rsplit_once('.').unwrap_or((key, ""));
         if let Some(setting) = self.setting(section, name) {
             return setting.place();
         }
-        let Some((heading, value)) = self.root.get_key_value(section) else {
-            return Place::Nowhere;
-        };
-        let at = value.get_ref().as_table().and_then(|table| table.get_key_value(name));
-        let span = at.map_or(heading.span(), |(key, _)| key.span());
-        Place::Line(line_of(self.text, span.start))
+        let own = self.section(section).and_then(|table| table.get_key_value(name));
+        let outer = section.split('.').next().and_then(|name| self.root.get_key_value(name));
+        own.or(outer)
+            .map_or(Place::Nowhere, |(key, _)| Place::Line(line_of(self.text, key.span().start)))
     }
 }

@@ -267,7 +267,7 @@ pub(super) fn word(text: &str) -> Result<(), String> {
 /// Checks the name of a configuration key, written with its section: `section.key`.
 pub(super) fn key(text: &str) -> Result<(), String> {
     let whole = |(section, name): (&str, &str)| !section.is_empty() && !name.is_empty();
-    if text.split_once('.').is_some_and(whole) {
+    if text.rsplit_once('.').is_some_and(whole) {
         return Ok(());
     }
     Err(format!("{text:?} is not the name of a key; write it like \"connections.open_max\""))
@@ -283,4 +283,37 @@ pub(super) fn hostile(text: &str) -> Result<(), String> {
         Some(near) => format!("{text:?} is not a kind of hostile host; did you mean \"{near}\"?"),
         None => format!("{text:?} is not a kind of hostile host; they are {}", names.join(", ")),
     })
+}
+
+/// Checks an https origin: scheme, host and perhaps a port, as browsers write it (RFC 6454 6.2).
+pub(super) fn origin(text: &str) -> Result<(), String> {
+    let url = url::Url::parse(text).ok().filter(|url| url.scheme() == "https");
+    if url.is_some_and(|url| url.origin().ascii_serialization() == text) {
+        return Ok(());
+    }
+    Err(format!(
+        "{text:?} is no https origin; write it like \"https://crawler.example\", without a path"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_origin_is_written_as_browsers_do() {
+        for (text, is) in [
+            ("https://crawler.example", true),
+            ("https://crawler.example:8443", true),
+            ("https://crawler.example/", false),
+            ("https://crawler.example:443", false),
+            ("https://Crawler.example", false),
+            ("http://crawler.example", false),
+            ("https://a.example/\"b", false),
+            ("crawler.example", false),
+            ("", false),
+        ] {
+            assert_eq!(origin(text).is_ok(), is, "{text:?}");
+        }
+    }
 }

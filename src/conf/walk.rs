@@ -201,7 +201,7 @@ impl<'a> Reader<'a> {
     }
 
     fn find(&self, section: &str, name: &str) -> Option<&'a Spanned<DeValue<'a>>> {
-        self.given.root.get(section)?.get_ref().as_table()?.get(name)
+        self.given.section(section)?.get(name)
     }
 
     fn line(&self, at: usize) -> Place {

@@ -13,6 +13,7 @@ use super::ledger::Work;
 use super::outcome::Outcome;
 use super::wire::{Evidence, FinishedFetch};
 use crate::consent::Statements;
+use crate::frontier::ServerId;
 use crate::http::challenge::{self, BODY_BYTES};
 
 /// The maximum length of the beginning of a challenge that the crawl log shows, in bytes.
@@ -26,13 +27,18 @@ const SEARCH_WEIGHT: usize = 4;
 pub(super) const UNITS_MAX: usize = SEARCH_WEIGHT * BODY_BYTES;
 
 impl Engine {
-    /// Reads the beginning of a reply to a request for a page. If it is a challenge, the outcome
-    /// says so from here on. Returns what was said of the use of the page; `None` if that is
+    /// Reads what a reply of a server says first. If it asks for a signature, or is a challenge in
+    /// place of a page, the outcome says so from here on. Returns what was said of the use of the page; `None` if that is
     /// nothing, or isn't recorded.
     pub(super) fn open_reply(
         &mut self,
+        id: ServerId,
         fetched: &mut FinishedFetch<'_>,
     ) -> Option<Box<Statements>> {
+        self.note_asked(id, fetched);
+        if matches!(fetched.outcome, Outcome::SignatureAsked(_)) {
+            return None;
+        }
         let head = fetched.head.filter(|_| !fetched.fetch.item.is_robots())?;
         let price = fetched.fields("crawler-price").next().filter(|_| head.status == 402);
         if let Some(price) = price.map(|price| shown(price, PRICE_BYTES_MAX)) {

@@ -149,8 +149,10 @@ impl Engine {
     /// URL alone waits before its retry; otherwise the whole server rests.
     fn retry(&mut self, id: ServerId, fetch: Fetch, outcome: Outcome) {
         let mut item = fetch.item;
-        item.tries += 1;
-        let is_own = outcome.verdict().server == ServerFate::Fine;
+        item.tries = item.tries.saturating_add(1);
+        // Nothing has failed if only the signature is wanted.
+        let is_own = outcome.verdict().server == ServerFate::Fine
+            && !matches!(outcome, Outcome::SignatureAsked(_));
         let wait = if is_own { self.settings.retries.after(item.tries) } else { Duration::ZERO };
         self.sites.get_mut(id).add_retry(self.turn.at() + wait);
         self.backlog.put_off(id, &item);

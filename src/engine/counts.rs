@@ -63,6 +63,9 @@ pub struct Counts {
     /// their partition: that node may fetch them again.
     #[serde(skip_serializing_if = "is_zero")]
     pub pages_lost: u64,
+    /// Requests that were signed.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub signed: u64,
     /// Visits that have ended. A visit is a series of requests to one server, followed by a rest.
     pub visits: u64,
     /// Requests sent while another on the same connection was unanswered.

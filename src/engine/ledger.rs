@@ -8,7 +8,7 @@
 //! pays for bytes that come off sockets and go to the archive; *pages* pays for decoding, scanning
 //! and joining the links of pages, for taking up replies that a job has archived, and for records
 //! from the logs of a cluster; *queues* pays for what happens to URLs: admitting and dropping them,
-//! matching them with robots.txt rules, reading their replies back from the archive when a crawl
+//! matching them with robots.txt rules, signing their requests, reading their replies back from the archive when a crawl
 //! resumes, and counting what servers wait for; *names* pays for DNS look-ups.
 //!
 //! Law: a turn never takes more than [`Ledger::units_max`] from a budget, which is the budget plus
@@ -66,10 +66,14 @@ pub enum Work {
     /// Known pages that came up to be visited again or filed again: bytes read, and a fixed cost
     /// for each.
     Again,
+    /// Signatures of requests, each with a fixed cost, and bytes of the fields that ask for them.
+    /// Charged to the queues budget, on
+    /// which the next URL of a server waits.
+    Signed,
 }
 
 /// For each kind of work, in the order of [`Work`]: its name in the summary, and its budget.
-const KINDS: [(Work, &str, Budget); 18] = [
+const KINDS: [(Work, &str, Budget); 19] = [
     (Work::Received, "received", Budget::Intake),
     (Work::Secured, "secured", Budget::Intake),
     (Work::Archived, "archived", Budget::Intake),
@@ -88,6 +92,7 @@ const KINDS: [(Work, &str, Budget); 18] = [
     (Work::Repriced, "repriced", Budget::Queues),
     (Work::Names, "names", Budget::Names),
     (Work::Again, "again", Budget::Queues),
+    (Work::Signed, "signed", Budget::Queues),
 ];
 
 impl Work {

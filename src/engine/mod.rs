@@ -61,6 +61,7 @@ mod revive;
 mod robots;
 pub mod seeds;
 mod shutdown;
+mod signing;
 mod site;
 pub mod status;
 mod storage;

@@ -24,6 +24,9 @@ pub enum Outcome {
     Reserved(u16),
     /// A reply with this HTTP status that isn't the page, but a challenge that keeps crawlers out.
     Challenged(u16),
+    /// A reply with this HTTP status that asks for a signature. The request had none; the next one
+    /// has.
+    SignatureAsked(u16),
     /// robots.txt forbids the URL.
     RobotsDenied,
     /// robots.txt can't be fetched, which forbids all URLs (RFC 9309 2.3.1.4).
@@ -238,6 +241,7 @@ impl Outcome {
             }
             // Who shows a challenge may let the crawler pass later, or when it is slower.
             Self::Challenged(_) => (Retry, Strained, -9997),
+            Self::SignatureAsked(status) => (Retry, Fine, i32::from(status)),
             Self::RobotsDenied => (Done, Fine, -9998),
             Self::RobotsUnreachable => (Done, Fine, -61),
             // A resolver may give wrong answers for some time, and a zone may be broken for a
@@ -345,6 +349,7 @@ impl Outcome {
             Self::Status(_) | Self::Short(..) => "http-error",
             Self::Reserved(_) => "reserved",
             Self::Challenged(_) => "challenged",
+            Self::SignatureAsked(_) => "signature-asked",
             Self::RobotsDenied => "robots-denied",
             Self::RobotsUnreachable => "robots-unreachable",
             Self::Name(NameFailure::NoSuchName) => "dns-no-such-name",

@@ -21,6 +21,8 @@ pub const CHAINS_MAX: usize = 8_192;
 pub struct Settings {
     /// How the crawler identifies itself.
     pub identity: Identity,
+    /// Which requests are signed; `None` if none is.
+    pub signing: Option<Signing>,
     /// Limits at which the crawl ends.
     pub limits: Limits,
     /// Connections and their time-outs.
@@ -100,6 +102,15 @@ pub struct Consent {
     /// The purpose of the crawl if pages whose use is reserved for it aren't kept. It needs
     /// `records`.
     pub obeys: Option<consent::Purpose>,
+}
+
+/// Which requests are signed, and how.
+#[derive(Clone, Debug)]
+pub struct Signing {
+    /// Signs requests.
+    pub signer: Arc<http::signature::Signer>,
+    /// Whether only requests to servers that have asked for a signature are signed.
+    pub on_demand: bool,
 }
 
 /// What is done with replies that keep crawlers out.

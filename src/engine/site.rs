@@ -10,6 +10,9 @@
 //! Cost: four bytes for a server that was never visited, 84 bytes for one that was. Rare facts and
 //! robots.txt rules are allocated separately.
 
+#[cfg(test)]
+mod tests;
+
 use super::ledger::Work;
 use super::outcome::{Lasting, Outcome};
 use super::robots::state::Robots;
@@ -169,6 +172,9 @@ struct Rare {
     /// If the last failures in a row are of one lasting kind: that kind, and their number. It is
     /// lost at a restart, which costs some more tries.
     lasting: Option<(Lasting, u8)>,
+    /// Whether the server has asked for signed requests. It is lost at a restart, which costs a
+    /// request.
+    asks_signature: bool,
     /// The number of URLs lost in the time since robots.txt can't be fetched.
     robots_lost: u32,
     /// The number of URLs at the front of the server's queue whose replies arrived once, but could
@@ -177,6 +183,13 @@ struct Rare {
     /// When each URL in the server's queue that waits for a retry is due, in queue order; at most
     /// [`RETRIES_DUE_MAX`] times.
     retries_due: VecDeque<Instant>,
+}
+
+impl Rare {
+    /// Returns whether nothing is known but that the server has asked for signed requests.
+    fn is_only_asking(&self) -> bool {
+        *self == Self { asks_signature: self.asks_signature, ..Self::default() }
+    }
 }
 
 /// The maximum number of retry times kept for a server. Further URLs are retried without a wait of
@@ -198,7 +211,7 @@ impl Site {
         asks_again
             && due.max(ended + IDLE) <= now
             && (self.conn, self.failures, self.robots_tries) == (None, 0, 0)
-            && self.rare.is_none()
+            && self.rare.as_ref().is_none_or(|rare| rare.is_only_asking())
             && self.cached == Cached::No
             && self.learnt.saved() == Learnt::default().saved()
     }
@@ -245,6 +258,16 @@ impl Site {
     pub(super) fn reinstate(&mut self) {
         self.set_failures(0);
         self.change_rare(|rare| rare.retired_as = None);
+    }
+
+    /// Returns whether the server has asked for signed requests.
+    pub(super) fn asks_signature(&self) -> bool {
+        self.rare.as_ref().is_some_and(|rare| rare.asks_signature)
+    }
+
+    /// Notes that the server asks for signed requests.
+    pub(super) fn set_asks_signature(&mut self) {
+        self.change_rare(|rare| rare.asks_signature = true);
     }
 
     /// Returns the number of URLs lost because robots.txt could not be fetched.
@@ -489,112 +512,5 @@ impl Site {
             self.set_retired(serde_json::from_str(take.str()?).map_err(|_| Short)?);
         }
         Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_side_table_is_small() {
-        assert_eq!(size_of::<Site>(), 80);
-        assert_eq!(size_of::<Option<NonZeroU32>>(), 4);
-    }
-
-    /// Law: a table is freed when it holds nothing of use, and not before. Its server then has the
-    /// default facts again.
-    #[test]
-    fn tables_of_idle_servers_go() {
-        let mut sites = Sites::default();
-        let at = |seconds| Instant::ZERO + Duration::from_secs(seconds);
-        type Change = fn(&mut Site);
-        let cases: [(Change, bool, &str); 10] = [
-            (|_| {}, true, "nothing to say"),
-            (|site| site.failures = 1, false, "failures count in a row"),
-            (|site| site.robots_tries = 1, false, "so do tries for robots.txt"),
-            (|site| site.set_conn(Some(0)), false, "its connection stands"),
-            (|site| site.learnt = Learnt::restored(7, 0), false, "requests it takes"),
-            (|site| site.learnt = Learnt::restored(0, 1), false, "pipelining is barred"),
-            (|site| site.learnt = Learnt::restored(0, 2), false, "a batch has been compared"),
-            (|site| site.set_retired(Outcome::Reset), false, "it was given up"),
-            (|site| site.robots = Robots::Open(Instant::FAR), false, "robots.txt is known"),
-            (|site| site.robots = Robots::Open(Instant::ZERO), true, "and is not any more"),
-        ];
-        for (number, (change, ..)) in (0..).zip(cases) {
-            sites.extend_to(ServerId(number));
-            let site = sites.get_mut(ServerId(number));
-            site.set_rest(at(10), at(20), Rule::Delay);
-            change(site);
-        }
-        let has = |sites: &Sites, number: usize| sites.places[number].is_some();
-        sites.free_idle(at(3_609), |_| true);
-        assert!((0..cases.len()).all(|number| has(&sites, number)), "not an hour has passed");
-        sites.free_idle(at(3_610), |_| false);
-        assert!((0..cases.len()).all(|number| has(&sites, number)), "nobody is idle");
-        sites.free_idle(at(3_610), |_| true);
-        for (number, (_, goes, why)) in (0..).zip(cases) {
-            assert_eq!(has(&sites, number), !goes, "{why}");
-        }
-        assert_eq!(sites.get(ServerId(0)).due(), Instant::ZERO);
-        let tables = sites.sites.len();
-        sites.get_mut(ServerId(0)).failures = 3;
-        sites.get_mut(ServerId(9)).failures = 4;
-        assert_eq!((sites.sites.len(), sites.free.len()), (tables, 0), "they are used again");
-        assert_eq!(sites.get(ServerId(0)).failures, 3);
-    }
-
-    /// Law: only failures of one kind in a row count as lasting, whatever happened before.
-    #[test]
-    fn failures_of_another_kind_begin_a_new_row() {
-        use Lasting::{Barred, Challenged, Denied};
-        let retries = Retries::default();
-        let (other, lasts) = (None, Some);
-        let cases = [
-            (vec![lasts(Denied); 3], lasts(Denied)),
-            (vec![lasts(Barred); 2], lasts(Barred)),
-            (vec![other, other, lasts(Denied)], None),
-            (vec![other, lasts(Barred)], None),
-            (vec![lasts(Denied), lasts(Denied), lasts(Barred)], None),
-            (vec![lasts(Denied), lasts(Denied), other, lasts(Denied), lasts(Denied)], None),
-            (vec![lasts(Barred), lasts(Denied), lasts(Barred), lasts(Barred)], lasts(Barred)),
-            (vec![other, lasts(Denied), lasts(Denied), lasts(Denied)], lasts(Denied)),
-            (vec![lasts(Challenged); 4], None),
-            (vec![lasts(Challenged); 5], lasts(Challenged)),
-        ];
-        for (failures, lasting) in cases {
-            let mut site = Site::default();
-            failures.iter().for_each(|how| site.add_failure(*how));
-            assert_eq!(usize::from(site.failures), failures.len());
-            for how in [Barred, Denied, Challenged] {
-                assert_eq!(site.is_lasting(how, &retries), lasting == lasts(how), "{failures:?}");
-            }
-            site.recover();
-            let lasts = [Barred, Denied, Challenged].map(|how| site.is_lasting(how, &retries));
-            assert!(site.rare.is_none() && lasts == [false; 3]);
-        }
-    }
-
-    /// Law: rare facts are freed when they no longer hold.
-    #[test]
-    fn rare_facts_go_when_they_are_over() {
-        let mut site = Site::default();
-        let now = Instant::from_micros(5);
-        assert_eq!(site.note_robots_failure(now), now);
-        assert_eq!(site.note_robots_failure(Instant::from_micros(9)), now, "the first time counts");
-        site.set_retiring(Retirement::Failures, Outcome::Reset);
-        site.recover();
-        assert!(!site.is_retiring() && site.rare.is_some());
-        assert!(site.note_robots_cut());
-        site.robots_tries = 1;
-        assert!(!site.note_robots_cut(), "the second of a row");
-        site.robots_tries = 0;
-        assert!(site.note_robots_cut(), "the next day's row");
-        site.note_robots_fetched();
-        assert!(site.rare.is_none());
-        site.set_retiring(Retirement::Name, Outcome::Reset);
-        site.recover();
-        assert_eq!(site.take_retiring(), Some((Retirement::Name, Outcome::Reset)));
-        assert!(site.rare.is_none() && site.take_retiring().is_none());
     }
 }

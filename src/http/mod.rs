@@ -8,6 +8,7 @@
 //!   allows.
 //! - [`coding`] decodes content codings within a budget.
 //! - [`mime`] parses media types and detects HTML.
+//! - [`signature`] signs requests, so that servers can verify who asks.
 //! - [`challenge`] detects bot challenges, [`cookies`] holds the cookies of a redirect chain, and
 //!   [`wait`] parses `Retry-After` and similar fields.
 //!
@@ -28,6 +29,7 @@ pub mod mime;
 pub mod pipeline;
 pub mod request;
 pub mod response;
+pub mod signature;
 pub mod wait;
 
 /// Returns whether a reply with this status is a redirect, if its `Location` is valid: the

@@ -99,20 +99,13 @@ impl Fixed {
     }
 
     /// Appends a GET for `target` (path and query, beginning with `/`) to `out`. `authority` is the
-    /// host, and the port unless it is the scheme's default. `cookies` are sent with the operator's
-    /// own. `conditions` ask for the page only if it isn't what the client has.
+    /// host, and the port unless it is the scheme's default. `own` is what else this request has.
     ///
     /// # Panics
     /// Panics if target or host contain white space or control characters, which canonical URLs
     /// don't, or if the cookies contain control characters.
-    pub fn write_get(
-        &self,
-        out: &mut Vec<u8>,
-        target: &str,
-        authority: &str,
-        cookies: Option<&[u8]>,
-        conditions: &Conditions,
-    ) {
+    pub fn write_get(&self, out: &mut Vec<u8>, target: &str, authority: &str, own: &Own<'_>) {
+        let Own { cookies, conditions, signature } = own;
         assert!(target.starts_with('/') && is_visible(target), "a canonical path: {target:?}");
         assert!(!authority.is_empty() && is_visible(authority), "a host: {authority:?}");
         out.reserve(target.len() + authority.len() + self.block.len() + 32);
@@ -120,7 +113,7 @@ impl Fixed {
         out.extend_from_slice(target.as_bytes());
         out.extend_from_slice(b" HTTP/1.1\r\nHost: ");
         out.extend_from_slice(authority.as_bytes());
-        let all = [self.cookies.as_deref().map(str::as_bytes), cookies];
+        let all = [self.cookies.as_deref().map(str::as_bytes), *cookies];
         for (place, cookies) in all.into_iter().flatten().enumerate() {
             let is_clean = |byte: &u8| !byte.is_ascii_control() || *byte == b'\t';
             assert!(cookies.iter().all(is_clean), "clean ones");
@@ -136,8 +129,20 @@ impl Fixed {
             out.extend_from_slice(b"\r\nIf-Modified-Since: ");
             out.extend_from_slice(date::of_seconds(modified).as_bytes());
         }
+        out.extend_from_slice(signature.unwrap_or_default().as_bytes());
         out.extend_from_slice(&self.block);
     }
+}
+
+/// What a request has besides its URL and the fields that are the same in all.
+#[derive(Clone, Debug, Default)]
+pub struct Own<'a> {
+    /// Cookies, which are sent with the operator's own.
+    pub cookies: Option<&'a [u8]>,
+    /// They ask for the page only if it isn't what the client has.
+    pub conditions: Conditions,
+    /// The fields of a signature, each after a line end.
+    pub signature: Option<&'a str>,
 }
 
 /// What a client has of a page: it is sent only if it is another (RFC 9110, section 13.1).
@@ -217,7 +222,7 @@ mod tests {
         )
         .expect("plain fields");
         let mut out = Vec::new();
-        fixed.write_get(&mut out, "/a?b=c", "example.com:8080", None, &Conditions::default());
+        fixed.write_get(&mut out, "/a?b=c", "example.com:8080", &Own::default());
         let expected = "GET /a?b=c HTTP/1.1\r\nHost: example.com:8080\r\n\
              User-Agent: sted/1 (+https://example.org/bot)\r\nFrom: bot@example.org\r\n\
              Accept: text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8\r\n\
@@ -226,7 +231,7 @@ mod tests {
 
         // Requests are appended to one buffer, to be sent at once.
         let one = out.len();
-        fixed.write_get(&mut out, "/a?b=c", "example.com:8080", None, &Conditions::default());
+        fixed.write_get(&mut out, "/a?b=c", "example.com:8080", &Own::default());
         assert_eq!(out.len(), 2 * one);
         assert_eq!(out[..one], out[one..]);
     }
@@ -235,7 +240,7 @@ mod tests {
     fn requests_parse_as_what_was_asked() {
         let fixed = Fixed::new("a", None, &[], &extra("Accept", "text/plain")).expect("plain");
         let mut out = Vec::new();
-        fixed.write_get(&mut out, "/", "h", None, &Conditions::default());
+        fixed.write_get(&mut out, "/", "h", &Own::default());
         let mut fields = [httparse::EMPTY_HEADER; 8];
         let mut request = httparse::Request::new(&mut fields);
         assert_eq!(request.parse(&out), Ok(httparse::Status::Complete(out.len())));
@@ -257,10 +262,11 @@ mod tests {
         let conditions =
             Conditions { etag: SmallVec::from_slice(b"W/\"x\""), modified: Some(784_111_777) };
         let mut out = Vec::new();
-        fixed.write_get(&mut out, "/", "h", Some(b"k=1"), &conditions);
+        let own = Own { cookies: Some(b"k=1"), conditions, signature: Some("\r\nSignature: s") };
+        fixed.write_get(&mut out, "/", "h", &own);
         let text = String::from_utf8(out).expect("ASCII");
         let expected = "GET / HTTP/1.1\r\nHost: h\r\nCookie: k=1\r\nIf-None-Match: W/\"x\"\r\n\
-                        If-Modified-Since: Sun, 06 Nov 1994 08:49:37 GMT\r\nUser-Agent: a\r\n";
+                        If-Modified-Since: Sun, 06 Nov 1994 08:49:37 GMT\r\nSignature: s\r\nUser-Agent: a\r\n";
         assert!(text.starts_with(expected), "{text}");
         assert!(is_field(b"\"a\tb\xe9\"") && !is_field(b"\"a\r\nX: y\"") && !is_field(b"\x7f"));
     }
@@ -279,7 +285,8 @@ mod tests {
         ];
         for (name, cookies, expected) in cases {
             let mut out = Vec::new();
-            own(name).write_get(&mut out, "/", "h", cookies, &Conditions::default());
+            let all = Own { cookies, ..Own::default() };
+            own(name).write_get(&mut out, "/", "h", &all);
             let mut fields = [httparse::EMPTY_HEADER; 8];
             let mut request = httparse::Request::new(&mut fields);
             assert_eq!(request.parse(&out), Ok(httparse::Status::Complete(out.len())));

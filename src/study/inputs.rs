@@ -2,9 +2,10 @@
 
 mod lines;
 
+use super::web::Keys;
 use super::web::graph::{Cut, EdgeList, Graph, HostRanges, Links, unpack_xz};
 use crate::commands::{Exit, Failure};
-use crate::conf::{Conf, Web};
+use crate::conf::{Conf, Lab, Web};
 use crate::os::input;
 use lines::each_line;
 use std::fmt::Display;
@@ -15,6 +16,9 @@ const GRAPH_BYTES_MAX: usize = 16 << 30;
 
 /// The largest file of a link graph in bytes, compressed or not.
 const GRAPH_FILE_BYTES_MAX: u64 = 16 << 30;
+
+/// The longest document of public keys, in bytes.
+const KEYS_BYTES_MAX: u64 = 1 << 20;
 
 /// The most links that a list may have: while it is sorted, each takes twelve bytes, 16 GiB in all.
 const LIST_LINKS_MAX: usize = GRAPH_BYTES_MAX / 12;
@@ -52,6 +56,17 @@ pub(crate) fn graph(conf: &Web, place: &Path) -> Result<Graph, Failure> {
         graph.map_err(|(line, flaw)| format!("{}:{line}: {flaw}", file.display()))
     });
     graph.map_err(|text| wrong("web.hosts_file", text))
+}
+
+/// Reads the public keys that a lab accepts signatures of; `None` if it knows none.
+///
+/// # Errors
+/// The file can't be read, or has no keys.
+pub(crate) fn keys(conf: &Lab) -> Result<Option<Keys>, Failure> {
+    let Some(file) = &conf.keys_file else { return Ok(None) };
+    let fault = |text: String| wrong("lab.keys_file", format!("{}: {text}", file.display()));
+    let text = input::read(file, KEYS_BYTES_MAX).map_err(|error| fault(error.to_string()))?;
+    Keys::parse(&String::from_utf8_lossy(&text)).map(Some).map_err(fault)
 }
 
 fn wrong(key: &str, text: String) -> Failure {

@@ -5,6 +5,7 @@
     reason = "a command, which makes its folder and waits for signals"
 )]
 
+use super::inputs;
 use super::lab;
 use super::settings;
 use crate::commands::{ConfFile, Exit, Failure};
@@ -34,11 +35,13 @@ pub fn run(file: &ConfFile, ports: Option<(u16, u16)>) -> Result<Exit, Failure> 
         Failure::new(Exit::Disk, format!("{}: {error}", lab.directory.display()))
     })?;
     signal::descriptor_limit();
-    let settings = lab::Settings {
+    let keys = inputs::keys(lab)?;
+    let mut settings = lab::Settings {
         http_port: ports.map(|(http, _)| http),
         https_port: ports.map(|(_, https)| https),
         ..settings::lab(&conf, lab)
     };
+    settings.web.keys = keys;
     let stop = AtomicBool::new(false);
     let done = AtomicBool::new(false);
     thread::scope(|scope| {

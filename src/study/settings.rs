@@ -66,6 +66,7 @@ pub fn web(conf: &Web) -> Settings {
         voices: conf.consent_share.as_f64(),
         sitemap_lies: conf.sitemap_lie_share.as_f64(),
         hostile: hostile_kinds(&conf.hostile),
+        keys: None,
     }
 }
 

@@ -16,6 +16,7 @@ mod operate;
 mod polite;
 mod queue;
 mod replay;
+mod signing;
 mod stand;
 
 use crate::util::{Run, python};

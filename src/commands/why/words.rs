@@ -7,10 +7,11 @@ use indicatif::HumanCount;
 use std::borrow::Cow;
 
 /// Outcomes that are not self-explanatory, by their names in the crawl log.
-const WORDS: [(&str, &str); 37] = [
+const WORDS: [(&str, &str); 38] = [
     ("challenges", "its server shows challenges in place of its pages"),
     ("challenged", "its server shows a challenge in place of the page"),
     ("reserved", "its use is reserved for the purpose of the crawl, so nothing of it is kept"),
+    ("signature-asked", "its server asks for a signature, so it is requested again with one"),
     ("robots-denied", "robots.txt forbids it"),
     ("robots-unreachable", "robots.txt of its server can't be fetched"),
     ("dns-no-such-name", "its host name does not exist"),

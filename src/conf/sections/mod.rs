@@ -29,7 +29,7 @@ pub use order::{Politeness, Qualities, Retries, Schedule};
 pub use recrawl::Recrawl;
 pub use site::SiteKeys;
 pub use study::{Compare, Events, Lab, Over, Profile, Sim, Worth};
-pub use target::{Identity, Job, Limits, Scheme, Scope, UrlKey};
+pub use target::{Identity, Job, Limits, Scheme, Scope, Sign, Signature, UrlKey};
 pub use web::{Allowance, Preset, Web};
 
 // Types of values that belong to the parts.
@@ -45,7 +45,7 @@ use std::time::Duration;
 macro_rules! section {
     (
         $(#[doc = $about:literal])*
-        $name:ident: $section:ident {
+        $name:ident $(. $part:ident)?: $section:ident {
             $(
                 $(#[doc = $help:literal])*
                 $key:ident: $type:ty = $default:expr, $kind:expr, [$($flag:ident),*];
@@ -68,7 +68,8 @@ macro_rules! section {
 
         impl $section {
             pub(super) fn walk(&mut self, walk: &mut crate::conf::walk::Walk<'_>) {
-                walk.section(stringify!($name), &[$($about),*]);
+                let name = concat!(stringify!($name) $(, ".", stringify!($part))?);
+                walk.section(name, &[$($about),*]);
                 $({
                     let flags = &[$(crate::conf::walk::Flag::$flag),*];
                     walk.key(stringify!($key), &mut self.$key, &$kind, flags, &[$($help),*]);
@@ -111,6 +112,7 @@ pub(super) fn walk(conf: &mut Conf, walk: &mut Walk<'_>) {
     conf.job.walk(walk);
     conf.limits.walk(walk);
     conf.identity.walk(walk);
+    conf.signature.walk(walk);
     conf.scope.walk(walk);
     conf.url.walk(walk);
     conf.schedule.walk(walk);

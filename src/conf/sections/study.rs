@@ -33,6 +33,11 @@ section! {
         ///
         /// "requests" halves the speed of the lab; use "none" for measurements.
         events: Events = Events::None, events(), [];
+
+        /// File with the public keys of crawlers, as "sted key show" prints them. The host
+        /// "signatures" (web.hostile) answers requests signed by one of these keys, and asks for a
+        /// signature otherwise.
+        keys_file: Option<PathBuf> = None, path().or("none"), [];
     }
 }
 

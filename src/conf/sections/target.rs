@@ -107,6 +107,43 @@ section! {
 }
 
 section! {
+    /// Signatures, by which servers can verify who asks (Web Bot Auth: RFC 9421, as in
+    /// draft-ietf-webbotauth-httpsig-protocol-00).
+    identity.signature: Signature {
+        /// Which requests are signed: "none"; "always" all of them; "when-asked" those to servers
+        /// that have asked for a signature by Accept-Signature, of which the first is repeated.
+        /// A signature adds the fields Signature-Agent, Signature-Input and Signature, is valid for
+        /// a minute, and covers method, host, port and path.
+        ///
+        /// "always" takes more time and about 450 bytes for each request.
+        sign: Option<Sign> = None, signs().or("none"), [];
+
+        /// File with the private key, PEM with Ed25519, as "sted key new" makes it.
+        key: Option<PathBuf> = None, path().or("none"), [];
+
+        /// Origin at which the key is published, like "https://crawler.example", for
+        /// Signature-Agent. It must serve the document that "sted key show" prints at
+        /// /.well-known/http-message-signatures-directory.
+        ///
+        /// Servers that don't find the key there refuse the signature.
+        agent: Option<String> = None, text("an https origin", syntax::origin).or("none"), [];
+    }
+}
+
+/// Which requests are signed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sign {
+    /// All of them.
+    Always,
+    /// Those to servers that have asked for it.
+    WhenAsked,
+}
+
+fn signs() -> Kind<Sign> {
+    choice(&[("always", Sign::Always), ("when-asked", Sign::WhenAsked)])
+}
+
+section! {
     /// Which URLs are crawled. Links out of scope are counted and dropped. Seeds are fetched in any
     /// case, with a warning if these keys would reject them as links.
     scope: Scope {

@@ -216,11 +216,9 @@ impl Engine {
             let FinishedFetch { fetch, reply, .. } = fetched;
             let authority = self.backlog.origin(conn.server).authority();
             self.archive.request.clear();
-            let (target, cookies) = (&fetch.item.target, fetch.cookies.as_deref());
             let request = self.wire.requests().recorded_of(&fetch.url);
-            let conditions = fetch.item.conditions(&self.settings);
-            let out = &mut self.archive.request;
-            request.write_get(out, target, authority, cookies, &conditions);
+            let own = fetch.own_parts(&self.settings);
+            request.write_get(&mut self.archive.request, &fetch.item.target, authority, &own);
             let mut capture = attempt.capture(conn, &self.archive.request, &self.settings);
             let usage = facts.statements.as_ref().map(|all| Said::of(all));
             capture.usage = usage.as_ref().map(Said::view);

@@ -208,6 +208,8 @@ impl Engine {
         }
         let Reading { means, rules, .. } = reading;
         let is_read = means == Meaning::Parse;
+        // The server's own file is requested again at once, with a signature.
+        let is_asked = server == of && matches!(answer.outcome, Outcome::SignatureAsked(_));
         let sitemaps: Vec<&str> = rules.sitemaps().filter(|_| is_read).collect();
         let shown = Shown::by(&answer, means);
         let is_file = matches!(means, Meaning::Parse | Meaning::Unavailable);
@@ -230,6 +232,7 @@ impl Engine {
                     self.redirect_follower(&answer, other, of);
                 }
             }
+            Meaning::Unreachable if is_asked => self.forget_robots_request(of),
             Meaning::Unreachable => {
                 let until = self.robots_failed(of, wait).filter(|_| server == of);
                 let others = other.and_then(|other| self.robots_failed(other, wait));

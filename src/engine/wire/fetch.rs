@@ -9,8 +9,10 @@ use crate::consent::Statements;
 use crate::engine::admission::quotas::Reservation;
 use crate::engine::backlog::Item;
 use crate::engine::outcome::Outcome;
+use crate::engine::settings::Settings;
 use crate::frontier::Rule;
 use crate::ground::time::{Instant, Now};
+use crate::http::request::Own;
 use crate::http::response::Head;
 use smallvec::SmallVec;
 use std::borrow::Cow;
@@ -27,6 +29,8 @@ pub(in crate::engine) struct Fetch {
     pub(in crate::engine) chain: Option<Box<str>>,
     /// The value of the Cookie field that was sent.
     pub(in crate::engine) cookies: Option<Box<[u8]>>,
+    /// The fields that sign the request, each after a line end; `None` if it isn't signed.
+    pub(in crate::engine) signature: Option<Box<str>>,
     /// When the request was written.
     pub(in crate::engine) sent: Now,
     /// The number of the visit among those of its server.
@@ -44,6 +48,17 @@ pub(in crate::engine) struct Fetch {
     pub(in crate::engine) reservation: Option<Reservation>,
     /// Why the reply could not be read, or isn't the page; `None` if there is nothing to say.
     pub(in crate::engine) evidence: Option<Box<Evidence>>,
+}
+
+impl Fetch {
+    /// Returns what the request has besides its URL and the fields that are the same in all.
+    pub(in crate::engine) fn own_parts(&self, settings: &Settings) -> Own<'_> {
+        Own {
+            cookies: self.cookies.as_deref(),
+            conditions: self.item.conditions(settings),
+            signature: self.signature.as_deref(),
+        }
+    }
 }
 
 /// What the robots.txt of its server says of a URL that is requested.

@@ -117,10 +117,11 @@ impl Engine {
     pub(super) fn hold(&mut self, slot: u32, fetch: Fetch) {
         let ended = self.turn.at();
         let conn = self.wire.conns.get_mut(slot);
+        let id = conn.server;
         let (reply, head) = conn.incoming.take();
         let outcome = Outcome::Status(head.status);
         let mut fetched = FinishedFetch { fetch, head: Some(&head), reply, outcome, ended };
-        let statements = self.open_reply(&mut fetched);
+        let statements = self.open_reply(id, &mut fetched);
         // The URL may go back to its queue, but the server is judged by the reply now.
         self.judge_held(slot, &fetched);
         let FinishedFetch { fetch, reply, outcome, .. } = fetched;
@@ -163,12 +164,13 @@ impl Engine {
             Some(place) => (place, None),
             None => Pipeline::choice(&site.learnt, &conn.batch.repeats()),
         };
-        let item = conn.batch.replies[place].fetch.item.clone();
+        let held = &conn.batch.replies[place].fetch;
+        let (item, is_signed) = (held.item.clone(), held.signature.is_some());
         let conn = self.wire.conns.get_mut(slot);
         (conn.batch.compared, conn.batch.compared_next) = (Some(place), next);
         conn.pipeline.begin_comparison();
         self.counts.compared += 1;
-        self.send(slot, item);
+        self.send(slot, item, is_signed);
         self.turn.act(Action::Send(self.wire.conns.id(slot)));
         self.wire.conns.arm(slot);
     }
@@ -180,6 +182,7 @@ impl Engine {
     pub(super) fn compare(&mut self, slot: u32, fetch: Fetch) -> Option<bool> {
         let ended = self.turn.at();
         let conn = self.wire.conns.get_mut(slot);
+        let id = conn.server;
         let (reply, head) = conn.incoming.take();
         let place = conn.batch.compared.take().expect("a repeat was sent");
         let equal = conn.batch.replies[place].is_same(&head, &reply);
@@ -189,7 +192,7 @@ impl Engine {
         }
         let outcome = Outcome::Status(head.status);
         let mut fetched = FinishedFetch { fetch, head: Some(&head), reply, outcome, ended };
-        self.open_reply(&mut fetched);
+        self.open_reply(id, &mut fetched);
         self.judge_held(slot, &fetched);
         self.wire.release(fetched.reply);
         self.wire.conns.get_mut(slot).incoming.reader.return_head(head);

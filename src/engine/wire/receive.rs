@@ -201,11 +201,12 @@ impl Engine {
     /// Completes a fetch, which was the first of the flight, with what was received of its reply.
     fn complete_head(&mut self, slot: u32, fetch: Fetch, outcome: Outcome, connection_lost: bool) {
         let conn = self.wire.conns.get_mut(slot);
+        let id = conn.server;
         let (reply, head) = conn.incoming.take();
         let whole = (reply.head_bytes > 0).then_some(&head);
         let ended = self.turn.at();
         let mut fetched = FinishedFetch { fetch, head: whole, reply, outcome, ended };
-        let statements = self.open_reply(&mut fetched);
+        let statements = self.open_reply(id, &mut fetched);
         self.judge_reply(slot, &fetched, connection_lost);
         self.file_fetch(slot, fetched, statements);
         self.wire.conns.get_mut(slot).incoming.reader.return_head(head);
@@ -465,8 +466,9 @@ impl Engine {
             return false;
         }
         // A short reply may be complete the second time. A redirect can be followed without its
-        // body.
+        // body. A signature is asked for once.
         let again = match outcome {
+            Outcome::SignatureAsked(_) => return true,
             Outcome::Short(300..=399, _) => false,
             Outcome::Short(..) if fetch.item.tries < self.settings.retries.short_retries_max => {
                 true

@@ -73,7 +73,7 @@ impl Requests {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::http::request::Conditions;
+    use crate::http::request::Own as OwnParts;
     use crate::url::site::Matcher;
 
     /// Laws: a site's fields are sent to its URLs alone, and never archived.
@@ -93,7 +93,8 @@ mod tests {
         let requests = Requests::new(&settings).expect("plain fields");
         let text = |fixed: &Fixed| {
             let mut out = Vec::new();
-            fixed.write_get(&mut out, "/", "h", Some(b"c=1"), &Conditions::default());
+            let own = OwnParts { cookies: Some(b"c=1"), ..OwnParts::default() };
+            fixed.write_get(&mut out, "/", "h", &own);
             String::from_utf8(out).expect("ASCII")
         };
         for (url, has, crawls) in [

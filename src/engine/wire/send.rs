@@ -95,7 +95,7 @@ impl Engine {
             let id = self.wire.conn(slot).server;
             match self.next_item(id) {
                 Next::Item(item, robots_line) => {
-                    self.send(slot, item);
+                    self.send(slot, item, self.signs(id));
                     self.note_put_back(slot, robots_line);
                 }
                 Next::Nothing => break,
@@ -162,6 +162,7 @@ impl Engine {
             url: self.backlog.origin(id).url_of(&item.target).into(),
             chain: self.chain_of(&item).map(String::into),
             cookies: self.cookies_for(id, &item).map(Vec::into),
+            signature: None,
             item,
             sent: self.turn.now(),
             visit: self.backlog.server(id).visits,
@@ -174,10 +175,11 @@ impl Engine {
         }
     }
 
-    /// Writes the request for a URL.
-    pub(in crate::engine) fn send(&mut self, slot: u32, item: Item) {
+    /// Writes the request for a URL, with a signature if it `is_signed`.
+    pub(in crate::engine) fn send(&mut self, slot: u32, item: Item, is_signed: bool) {
         let id = self.wire.conn(slot).server;
         let (mut fetch, slowed) = (self.new_fetch(id, item), self.slowed_until(id));
+        fetch.signature = if is_signed { self.signature_of(id, &fetch.item) } else { None };
         self.grant_share(&fetch.item);
         fetch.robots.usage = self.usage_by_robots(id, &fetch.item);
         if fetch.item.may_become_page() {
@@ -190,17 +192,16 @@ impl Engine {
         } else {
             self.counts.pipelined += 1;
         }
-        let conditions = fetch.item.conditions(&self.settings);
+        let (own, target) = (fetch.own_parts(&self.settings), &fetch.item.target);
         let authority = self.backlog.origin(conn.server).authority();
-        let (request, target, cookie) =
-            (self.wire.requests.sent_to(&fetch.url), &fetch.item.target, fetch.cookies.as_deref());
-        let bytes =
-            conn.outbox.add(|out| request.write_get(out, target, authority, cookie, &conditions));
+        let request = self.wire.requests.sent_to(&fetch.url);
+        let bytes = conn.outbox.add(|out| request.write_get(out, target, authority, &own));
         self.counts.sent_bytes += bytes as u64;
         conn.pipeline.sent(1);
         conn.visit.tally.requests += 1;
         conn.visit.serves_known |= fetch.item.is_granted();
         self.counts.requests += 1;
+        self.counts.signed += u64::from(fetch.signature.is_some());
         self.wire.first_request.get_or_insert(self.turn.at());
         self.counts.robots += u64::from(fetch.item.is_robots());
         self.counts.retries += u64::from(fetch.item.tries > 0);

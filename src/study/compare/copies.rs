@@ -182,6 +182,7 @@ mod tests {
                 path: "".into(),
                 unanswered: 0,
                 authorization: "".into(),
+                proof: None,
             };
             copies.observe(&web, Instant::ZERO + now, &request);
             let is_there = matches!(web.version(place, now), Version::Since(_));

@@ -18,7 +18,7 @@ use crate::ground::time::Instant;
 use crate::seeds::{self, Seed};
 use crate::store;
 use crate::study;
-use crate::study::sim::judge::{Complete, Judge, Laws};
+use crate::study::sim::judge::{Complete, Judge, Laws, Signs};
 use crate::study::sim::observation::Observation;
 use crate::study::sim::{View, World, now_at};
 use crate::study::web::{Place, Resource, Web};
@@ -146,6 +146,7 @@ fn settings(conf: &Conf, scene: &Scene) -> Result<Settings, Failure> {
         settings.rating.unlisted = Quality::ZERO;
     } else {
         settings.rating.table = inputs::qualities(conf, key)?;
+        settings.signing = inputs::signing(conf)?;
         if conf.quality.source == Source::Parent && settings.rating.table.is_none() {
             // These are the qualities of fetched pages; those of links are estimated.
             settings.rating.table.clone_from(&scene.table);
@@ -218,6 +219,7 @@ fn laws(conf: &Conf) -> Laws {
         turn_units_max: conf.fetch.work_bytes_per_turn + TURN_STEP_UNITS,
         // A record is written in one step that may exceed the budget; but none is kept here.
         turn_intake_max: conf.fetch.work_bytes_per_turn + TURN_STEP_UNITS,
+        signs: Signs::Never,
         obeys: None,
         again: conf.recrawl.policy.map(|_| conf.recrawl.interval_min),
         server_pages_max: None,

@@ -109,7 +109,8 @@ fn crawl_conf(conf: &Conf, directory: &Path) -> Conf {
     conf.sim = Sim::default();
     conf.job.directory = directory.to_owned();
     let directory = directory.join("lab");
-    conf.lab = Some(conf::Lab { directory, manifest: false, events: Events::None });
+    conf.lab =
+        Some(conf::Lab { directory, manifest: false, events: Events::None, keys_file: None });
     conf
 }
 
@@ -126,6 +127,7 @@ fn settings(conf: &Conf, scene: &Scene, lab: &Lab) -> Result<Settings, Failure> 
         settings.rating.unlisted = Quality::ZERO;
     } else {
         settings.rating.table = inputs::qualities(conf, key)?;
+        settings.signing = inputs::signing(conf)?;
     }
     Ok(settings)
 }

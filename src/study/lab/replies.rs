@@ -11,7 +11,9 @@ use super::{Settings, Totals, log::Log};
 use crate::ground::map::Map;
 use crate::ground::time::Instant;
 use crate::study::web::wire::{self, Step, Terms, Wire};
-use crate::study::web::{Answer, Coding, Host, Place, Play, Reply, Resource, Web, is_unmodified};
+use crate::study::web::{
+    Answer, Coding, Host, Place, Play, Proof, Reply, Resource, Web, is_unmodified,
+};
 use std::ops::Range;
 use std::rc::Rc;
 use std::time::Duration;
@@ -53,6 +55,8 @@ pub(super) struct Responder {
     kept: Vec<Kept>,
     /// Memory left for cached replies, in bytes.
     bytes_left: usize,
+    /// When the lab began, since 1970.
+    unix: Duration,
     /// How old the web was when the lab began.
     began: Duration,
     /// How often a resource was requested, for hostile replies that depend on it.
@@ -78,6 +82,7 @@ impl Responder {
             kept,
             // Pages that change are made again for each request.
             bytes_left: if changes.is_some() { 0 } else { settings.cache_bytes_max },
+            unix,
             began: changes.map_or(Duration::ZERO, |epoch| unix.saturating_sub(epoch)),
             asked: Map::default(),
             plays: Map::default(),
@@ -144,7 +149,7 @@ impl Responder {
             head: request.head,
             coded: coding != Coding::Identity
                 && has_token(request.accept_encoding, coding.name().as_bytes()),
-            unmodified: false,
+            ..Terms::default()
         };
         if !terms.head && !terms.http10 {
             let kept = &self.kept[host as usize];
@@ -163,6 +168,10 @@ impl Responder {
             Answer::Reply(reply) => reply,
             Answer::Play(play) => {
                 let place = place.expect("plays have their places");
+                let keys = self.web.settings().keys.as_ref().filter(|_| play == Play::Signed);
+                let unix = (self.unix + now.since(Instant::ZERO)).as_secs();
+                let proof = keys.map(|keys| keys.proof(request.head_bytes, Some(unix)));
+                let terms = Terms { signed: proof == Some(Proof::Holds), ..terms };
                 return Response::Acts(self.play(place, play, terms));
             }
         };

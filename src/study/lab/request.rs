@@ -27,6 +27,8 @@ pub(super) struct Request<'a> {
     pub(super) none_match: &'a [u8],
     /// The value of the field If-Modified-Since; empty if there is none.
     pub(super) modified_since: &'a [u8],
+    /// The whole head.
+    pub(super) head_bytes: &'a [u8],
 }
 
 /// The result of parsing the front of a buffer.
@@ -60,7 +62,10 @@ pub(super) fn parse(bytes: &[u8]) -> Parsed<'_> {
         return Parsed::Bad(431);
     }
     match parse_head(&rest[..end + 2]) {
-        Ok(request) => Parsed::Whole(request, blank + end + 4),
+        Ok(request) => {
+            let request = Request { head_bytes: &rest[..end + 4], ..request };
+            Parsed::Whole(request, blank + end + 4)
+        }
         Err(status) => Parsed::Bad(status),
     }
 }

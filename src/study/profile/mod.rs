@@ -166,7 +166,8 @@ fn start_lab(conf: &Conf, directory: &Path) -> Result<Lab, Failure> {
     let mut conf = conf.clone();
     conf.profile = None;
     let lab = directory.join("lab");
-    conf.lab = Some(conf::Lab { directory: lab, manifest: false, events: Events::None });
+    conf.lab =
+        Some(conf::Lab { directory: lab, manifest: false, events: Events::None, keys_file: None });
     fs::write(&file, conf.render())
         .map_err(|error| Failure::new(Exit::Disk, format!("{}: {error}", file.display())))?;
     Lab::start(&ConfFile::new(&file), None)

@@ -257,6 +257,7 @@ pub(super) fn run(
     let key = signal::entropy();
     let mut settings = settings::engine(&conf, key);
     settings.rating.table = inputs::qualities(&conf, key)?;
+    settings.signing = inputs::signing(&conf)?;
     settings.keep_no_state();
     let files = OsDisk::open(directory).map_err(|error| disk(&error))?;
     let period = (profile.step_time / LOOKS).min(Duration::from_millis(200));

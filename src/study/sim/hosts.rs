@@ -8,7 +8,7 @@ use super::settings::{Affected, Away, Faults, Outage, Settings};
 use crate::ground::map::Map;
 use crate::ground::time::Instant;
 use crate::study::web::wire::{self, Step, Terms};
-use crate::study::web::{Answer, Host, Manner, Place, Play, Resource, Scheme, Web};
+use crate::study::web::{Answer, Host, Manner, Place, Play, Proof, Resource, Scheme, Web};
 use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -170,9 +170,16 @@ impl Hosts {
         self.web.hostile_of(number).map_or(Manner::Serve, |kind| kind.spec().manner)
     }
 
+    /// Returns what a request says of who asks, given its head; `None` if the web knows no keys.
+    /// The servers have no calendar: a signature is verified at the time that it names.
+    pub(super) fn proof(&self, head: &[u8]) -> Option<Proof> {
+        self.web.settings().keys.as_ref().map(|keys| keys.proof(head, None))
+    }
+
     /// Returns the steps of a hostile reply to a request for `place`; `None` if the request is
     /// answered normally.
-    pub(super) fn play(&mut self, place: Place) -> Option<Rc<[Step]>> {
+    /// `is_signed` says whether its signature holds.
+    pub(super) fn play(&mut self, place: Place, is_signed: bool) -> Option<Rc<[Step]>> {
         if !matches!(place.resource, Resource::Row { .. }) {
             return None;
         }
@@ -182,8 +189,8 @@ impl Hosts {
         }
         let count = self.asked.entry(place).or_default();
         let asked = std::mem::replace(count, count.saturating_add(1));
-        let steps: Rc<[Step]> =
-            wire::script(&self.web, place, play, asked, Terms::default()).into();
+        let terms = Terms { signed: is_signed, ..Terms::default() };
+        let steps: Rc<[Step]> = wire::script(&self.web, place, play, asked, terms).into();
         if matches!(play, Play::Bomb(_) | Play::BombTwice | Play::Heavy(_) | Play::HugeRobots) {
             self.plays.insert(place, Rc::clone(&steps));
         }

@@ -50,6 +50,7 @@ mod orders;
 mod paces;
 mod pages;
 mod reserved;
+mod signed;
 mod traits;
 
 use super::{Observation, View};
@@ -68,6 +69,7 @@ pub use laws::{Complete, Laws, SiteLaw};
 use orders::Orders;
 use pages::Pages;
 use reserved::Reserved;
+pub use signed::Signs;
 use std::collections::VecDeque;
 use std::fmt;
 use std::time::Duration;
@@ -181,6 +183,9 @@ struct Watched {
     paced: Instant,
     /// The Crawl-delay that the crawler has received from the server's robots.txt.
     crawl_delay: Option<Duration>,
+    /// When the server first asked the current process for signed requests; [`Instant::FAR`] if it
+    /// may have.
+    asked_signature: Option<Instant>,
 }
 
 /// The number of redirects of a robots.txt that are followed (RFC 9309, section 2.3.1.2).
@@ -243,11 +248,12 @@ impl Judge {
                     line.sent.push_back(at);
                 }
             }
-            Observation::Request { conn, host, place, path, unanswered, authorization } => {
+            Observation::Request { conn, host, place, path, unanswered, authorization, proof } => {
                 let named = format!("host {host} {path}");
                 self.judge_line(at, *conn, *host);
                 self.judge_secret(at, *host, authorization, &named);
-                if !self.compares(*conn, *host, *place) {
+                let compares = self.compares(*conn, *host, *place);
+                if !compares {
                     self.judge_request(at, *place, *unanswered, path, &named);
                 }
                 let sent = self.conns.get_mut(conn).map_or(at, |line| {
@@ -257,6 +263,8 @@ impl Judge {
                 if let Some(place) = place.filter(|_| self.laws.again.is_some()) {
                     self.visits.sent(place, sent);
                 }
+                // A repeated request is as it was, whatever its host asks for since.
+                self.judge_signed(at, sent, *host, proof.as_ref().filter(|_| !compares), &named);
                 self.judge_orders(sent, *host, path, &named);
                 self.judge_rest(at, *conn, *host, &named);
                 if let Some(line) = self.conns.get_mut(conn) {
@@ -267,6 +275,7 @@ impl Judge {
                 }
             }
             Observation::Reply { conn, host, place, status, content, whole } => {
+                self.note_signature_asked(at, *place, (*status, *whole));
                 self.replied(at, *conn, *host, *place, (*status, *content), *whole);
             }
             Observation::Closed { conn, .. } => self.closed(at, *conn),
@@ -310,7 +319,9 @@ impl Judge {
         self.begun = Begun::default();
         self.hops.restart();
         self.process.killed = (end == End::Killed).then_some(at);
-        self.hosts.values_mut().for_each(|watched| watched.attempted = None);
+        for watched in self.hosts.values_mut() {
+            (watched.attempted, watched.asked_signature) = (None, None);
+        }
         self.orders.restart(end == End::Stopped, archive.map(|(_, after)| after));
         if end != End::Stopped {
             self.visits.forget_times();

@@ -2,7 +2,7 @@
 
 use crate::engine::contract::ConnId;
 use crate::ground::time::Instant;
-use crate::study::web::Place;
+use crate::study::web::{Place, Proof};
 
 /// An observer, called with each observation and its time.
 pub type Observer = Box<dyn FnMut(Instant, &Observation)>;
@@ -48,6 +48,8 @@ pub enum Observation {
         unanswered: u32,
         /// The value of the field Authorization; empty if there is none.
         authorization: Box<str>,
+        /// Whether the request is signed; `None` if servers don't verify it.
+        proof: Option<Proof>,
     },
     /// A reply, or as much of it as there is, has arrived at the crawler.
     Reply {

@@ -19,13 +19,15 @@ pub(super) struct Request<'a> {
     pub(super) none_match: &'a str,
     /// The value of the field If-Modified-Since; empty if there is none.
     pub(super) modified_since: &'a str,
+    /// The whole head.
+    pub(super) head_bytes: &'a [u8],
 }
 
 /// Parses the request at the front of `bytes`; returns it with its length, `None` if it is
 /// incomplete. A malformed head becomes a request for the empty path.
 pub(super) fn parse(bytes: &[u8]) -> Option<(Request<'_>, usize)> {
     let end = memmem::find(bytes, b"\r\n\r\n")? + 4;
-    let mut request = Request::default();
+    let mut request = Request { head_bytes: &bytes[..end], ..Request::default() };
     let head = std::str::from_utf8(&bytes[..end - 2]).unwrap_or("");
     let mut lines = Lines(head);
     if let Some(line) = lines.next()

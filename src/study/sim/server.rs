@@ -19,7 +19,7 @@ use super::scene::Scene;
 use crate::engine::contract::ConnId;
 use crate::ground::time::Instant;
 use crate::study::web::wire::{self, DRIP_EVERY, Step, Terms};
-use crate::study::web::{Answer, Manner, Muddle, Place, Reply, Resource, is_unmodified};
+use crate::study::web::{Answer, Manner, Muddle, Place, Proof, Reply, Resource, is_unmodified};
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::rc::Rc;
@@ -172,11 +172,13 @@ impl Server {
         self.served += 1;
         let place = hosts.web.place(number, request.path);
         let (conn, host, unanswered) = (self.conn, number, self.unanswered());
+        let proof = hosts.proof(request.head_bytes);
+        let is_signed = proof == Some(Proof::Holds);
         scene.show(|| {
             let (path, authorization) = (request.path.into(), request.authorization.into());
-            Observation::Request { conn, host, place, path, unanswered, authorization }
+            Observation::Request { conn, host, place, path, unanswered, authorization, proof }
         });
-        let play = place.and_then(|place| hosts.play(place));
+        let play = place.and_then(|place| hosts.play(place, is_signed));
         let traits = &hosts.at(number).host;
         let limit = self.served >= traits.requests_max;
         let coded = accepts(request.accept_encoding, traits.coding.name());

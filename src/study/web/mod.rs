@@ -34,6 +34,7 @@ mod rank;
 mod reach;
 pub mod script;
 mod settings;
+mod signed;
 mod sitemap;
 mod topical;
 mod voice;
@@ -50,6 +51,7 @@ pub use muddle::Muddle;
 pub use page::{Compact, Kind, Link, Reply};
 pub use rank::{DAMPING, ERROR_MAX, PageRank};
 pub use settings::{Changes, Settings, Spread, TimeSpread};
+pub use signed::{Keys, Proof};
 pub use topical::Topical;
 pub use voice::Voice;
 

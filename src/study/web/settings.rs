@@ -4,6 +4,7 @@
 //! follows from these settings and their seed.
 
 use super::hostile::Hostile;
+use super::signed::Keys;
 use std::time::Duration;
 
 /// A lognormal distribution of counts or sizes.
@@ -178,6 +179,8 @@ pub struct Settings {
 
     /// The kinds of hostile hosts, one host for each; each host is a seed.
     pub hostile: Vec<Hostile>,
+    /// The keys by which its servers verify signed requests; `None` if they know none.
+    pub keys: Option<Keys>,
 }
 
 impl Default for Settings {
@@ -238,6 +241,7 @@ impl Default for Settings {
             voices: 0.0,
             sitemap_lies: 0.0,
             hostile: Vec::new(),
+            keys: None,
         }
     }
 }

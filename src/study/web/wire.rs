@@ -7,7 +7,7 @@
 
 use super::hostile::{Hostile, Play, WALLS, heavy, sessions};
 use super::page::Reply;
-use super::{Coding, Host, Place, Resource, Web};
+use super::{Coding, Host, Place, Resource, Web, signed};
 use flate2::Compression;
 use flate2::write::{DeflateEncoder, GzEncoder, ZlibEncoder};
 use std::fmt::Write as _;
@@ -45,6 +45,8 @@ pub struct Terms {
     pub coded: bool,
     /// True if the client has what the reply shows: the reply is 304, without a body.
     pub unmodified: bool,
+    /// True if the request has a signature that holds.
+    pub signed: bool,
 }
 
 /// A reply as bytes.
@@ -231,6 +233,11 @@ pub fn script(web: &Web, place: Place, play: Play, asked: u32, terms: Terms) -> 
             let wall = WALLS[index as usize % WALLS.len()];
             let reply = Reply::html(wall.status, wall.body());
             send(&Reply { fields: wall.fields.to_owned(), ..reply })
+        }
+        Play::Signed if terms.signed => send(&web.play_reply(place, Play::Plain)),
+        Play::Signed => {
+            let body = "<!DOCTYPE html><title>403</title><p>Sign your requests.".to_owned();
+            send(&Reply { fields: signed::ASKS.to_owned(), ..Reply::html(403, body) })
         }
         Play::Heavy(heavy) => {
             let (fields, body) = heavy::reply(heavy);

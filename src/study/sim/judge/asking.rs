@@ -169,6 +169,7 @@ pub(super) mod tests {
                     path,
                     unanswered,
                     authorization: "".into(),
+                    proof: None,
                 },
             );
         }
@@ -200,6 +201,7 @@ pub(super) mod tests {
             domain_delay: Duration::ZERO,
             turn_units_max: 0,
             turn_intake_max: 0,
+            signs: super::super::Signs::Never,
             obeys: None,
             again: None,
             server_pages_max: None,

@@ -1,6 +1,7 @@
 //! What a crawl has promised to keep, in the judge's own numbers, and the rests that follow from
 //! it. A visit is a series of requests to one server, after which it gets a rest.
 
+use super::signed::Signs;
 use std::time::Duration;
 
 /// The limits that a crawl has promised to keep.
@@ -47,6 +48,8 @@ pub struct Laws {
     /// The most units of work on incoming bytes in a turn, records of the archive included. A unit
     /// is about the cost of scanning one byte of a page.
     pub turn_intake_max: usize,
+    /// Which requests are signed.
+    pub signs: Signs,
     /// The name of the purpose of the crawl, if nothing of pages is archived whose use is reserved
     /// for it.
     pub obeys: Option<&'static str>,

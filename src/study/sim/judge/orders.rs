@@ -256,7 +256,9 @@ mod tests {
         let conn = ConnId { slot, generation: 0 };
         judge.observe(at, &Observation::Connecting { conn, host });
         let (path, authorization) = ("/".into(), "".into());
-        let seen = Observation::Request { conn, host, place, path, unanswered: 0, authorization };
+        let (unanswered, proof) = (0, None);
+        let seen =
+            Observation::Request { conn, host, place, path, unanswered, authorization, proof };
         judge.observe(at, &seen);
         let (status, content, whole) = (404, 1, true);
         judge.observe(at, &Observation::Reply { conn, host, place, status, content, whole });

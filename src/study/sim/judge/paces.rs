@@ -134,7 +134,9 @@ mod tests {
         judge.observe(at, &Observation::Connecting { conn, host });
         judge.observe(at, &Observation::Sent { conn });
         let (path, authorization) = ("/".into(), secret.into());
-        let seen = Observation::Request { conn, host, place, path, unanswered: 0, authorization };
+        let (unanswered, proof) = (0, None);
+        let seen =
+            Observation::Request { conn, host, place, path, unanswered, authorization, proof };
         judge.observe(at, &seen);
         let seen = Observation::Reply {
             conn,

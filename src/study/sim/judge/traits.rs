@@ -3,7 +3,7 @@
 use super::Laws;
 use super::paces::Pace;
 use super::pages::Limit;
-use crate::study::web::{Robots, Web};
+use crate::study::web::{Hostile, Robots, Web};
 use crate::url::domain;
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -19,6 +19,8 @@ pub(super) struct Traits {
     pub(super) requests: u32,
     /// Whether the host mixes up replies to pipelined requests.
     pub(super) muddles: bool,
+    /// Whether the host asks for signed requests.
+    pub(super) asks_signature: bool,
     /// Whether no other host has its address, so that a connection shows which host it is for.
     pub(super) is_alone: bool,
     /// The rests and limits of the host's site.
@@ -42,7 +44,9 @@ impl Traits {
         let is_alone = web.settings().hosts_per_address <= 1;
         if host.hostile.is_some() {
             let (requests, muddles) = (host.requests_max, host.muddle.is_some());
-            return Self { requests, muddles, is_alone, pace, limits, ..Self::default() };
+            let asks_signature = host.hostile == Some(Hostile::Signatures);
+            let all = Self { requests, muddles, asks_signature, is_alone, ..Self::default() };
+            return Self { pace, limits, ..all };
         }
         let asks = laws.robots && host.robots == Robots::Delay;
         let domain = domain::registrable(&host.name).into();
@@ -51,6 +55,7 @@ impl Traits {
             crawl_delay: asks.then_some(web.settings().crawl_delay),
             requests: host.requests_max,
             muddles: host.muddle.is_some(),
+            asks_signature: false,
             is_alone,
             pace,
             limits,

@@ -133,6 +133,8 @@ pub enum Play {
     BombTwice,
     /// Sends a reply that costs the crawler much work.
     Heavy(Heavy),
+    /// Refuses a request that isn't signed, and asks for a signature.
+    Signed,
     /// Keeps crawlers out, in a way of its own for each resource: see [`WALLS`].
     Wall,
 }

@@ -77,6 +77,12 @@ impl Hostile {
                 const ROWS: &[Row] = &[INDEX, Row { count: COUNT, asked: Asked::Perhaps, ..WALL }];
                 Spec { quick: false, rows: ROWS, ..PLAIN }
             }
+            Self::Signatures => {
+                // A crawler that doesn't sign is refused.
+                const PAGE: Row = row("/signed", Play::Signed, &[Ok, HttpError]);
+                const ROWS: &[Row] = &[INDEX, Row { count: 12, asked: Asked::Perhaps, ..PAGE }];
+                Spec { quick: false, rows: ROWS, ..PLAIN }
+            }
             _ => self.spec_of_tls(),
         }
     }
