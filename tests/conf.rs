@@ -122,7 +122,7 @@ fn manual_names_only_keys_that_are() {
     for entry in entries(&read("conf/reference.toml")) {
         let word_ends = |c: char| !(c.is_ascii_alphanumeric() || "._".contains(c));
         for word in entry.comment.split(word_ends).map(|word| word.trim_end_matches('.')) {
-            let is_key = match word.split_once('.') {
+            let is_key = match word.rsplit_once('.') {
                 Some((_, "txt" | "toml" | "pem" | "u32" | "xz" | "csv" | "html")) => continue,
                 Some((section, name)) if sections.contains(section) => {
                     keys.iter().any(|key| (key.section, key.name) == (section, name))

@@ -289,7 +289,7 @@ fn settings(script: &Script, extra: &[String]) -> (Conf, Settings) {
     let lines = lines.chain(extra.iter().map(String::as_str));
     for line in lines {
         let (key, value) = line.split_once('=').expect("a key and a value");
-        let (section, name) = key.trim().split_once('.').expect("section.key");
+        let (section, name) = key.trim().rsplit_once('.').expect("section.key");
         sections.entry(section).or_default().insert(name, value);
     }
     let mut text = String::new();

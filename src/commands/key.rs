@@ -7,7 +7,7 @@ use aws_lc_rs::signature::Ed25519KeyPair;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use clap::Subcommand;
-use std::fs::OpenOptions;
+use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,8 @@ use std::path::{Path, PathBuf};
 pub(super) const EXITS: &str = "Exit codes:
    0  the document was printed
    2  the file exists already (new), or has no key (show)
-   3  the file could not be written";
+   3  the file could not be written
+   4  the system has no random numbers";
 
 /// What `sted key` does.
 #[derive(Subcommand, Debug)]
@@ -78,8 +79,12 @@ fn make(file: &Path) -> Result<(), Failure> {
     let pem = format!("-----BEGIN PRIVATE KEY-----\n{text}\n-----END PRIVATE KEY-----\n");
     let opened = OpenOptions::new().write(true).create_new(true).mode(0o600).open(file);
     let written = opened.and_then(|mut out| {
-        out.write_all(pem.as_bytes())?;
-        out.sync_all()
+        let written = out.write_all(pem.as_bytes()).and_then(|()| out.sync_all());
+        if written.is_err() {
+            // A part of a key is of no use, and would be in the way.
+            let _ = fs::remove_file(file);
+        }
+        written
     });
     written.map_err(|error| match error.kind() {
         io::ErrorKind::AlreadyExists => Failure::new(

@@ -91,6 +91,7 @@ mod tests {
         let file = |name: &str| PathBuf::from(format!("missing/{name}"));
         let mut conf = Conf::with_experiments();
         conf.job.seeds_file = Some(file("seeds"));
+        conf.signature.key = Some(file("signature"));
         conf.names.hosts_file = HostsFile::File(file("hosts"));
         conf.tls.roots_file = Some(file("roots"));
         conf.quality.file = Some(file("quality"));
@@ -101,7 +102,9 @@ mod tests {
         cluster.roots_file = Some(file("authorities"));
         cluster.certificate_file = Some(file("certificate"));
         cluster.key_file = Some(file("key"));
-        conf.lab.as_mut().expect("a lab").directory = file("lab");
+        let lab = conf.lab.as_mut().expect("a lab");
+        lab.directory = file("lab");
+        lab.keys_file = Some(file("keys"));
         let named = conf.keys().into_iter().filter(|key| key.value.contains("\"missing/"));
         let named: Vec<String> = named.map(|key| format!("{}.{}", key.section, key.name)).collect();
         let mut listed: Vec<&str> = paths(&mut conf.clone()).map(|(key, ..)| key).collect();
@@ -122,7 +125,7 @@ mod tests {
         assert_eq!(others, own);
 
         let error = refuse_missing(&conf, Path::new("x.toml")).expect_err("none is there");
-        assert_eq!(error.text.lines().count(), 9, "those that are read: {error}");
+        assert_eq!(error.text.lines().count(), 11, "those that are read: {error}");
         make_absolute(&mut conf).expect("there is a current directory");
         assert!(files(&conf).iter().all(|path| path.is_absolute()));
     }

@@ -32,9 +32,9 @@ pub use mistake::{Mistake, Mistakes, Place};
 pub use sections::{
     Admin, Allowance, Burst, Challenges, Cluster, Compare, Connections, Consent, Discovery,
     DiskFull, DiskSpace, Events, Fetch, HostsFile, Identity, Job, Lab, Limits, Links, Memory,
-    Names, Over, Pipeline, Policy, Politeness, Preset, Profile, Qualities, Recrawl, Report,
-    Retries, Schedule, Scheme, Scope, Sign, Signature, Sim, Site, SiteKeys, Sitemaps, Source,
-    State, Store, Tls, UrlKey, Web, Worth,
+    Names, Over, Pipeline, Policy, Politeness, Preset, Profile, Qualities, Recrawl, Repeats,
+    Report, Retries, Schedule, Scheme, Scope, Sign, Signature, Sim, Site, SiteKeys, Sitemaps,
+    Source, State, Store, Tls, UrlKey, Web, Worth,
 };
 pub use setting::Setting;
 pub use site::{HIDDEN, SiteTable};
@@ -89,6 +89,8 @@ pub struct Conf {
     pub discovery: Discovery,
     /// The section `[consent]`: what sites say of the use of their pages.
     pub consent: Consent,
+    /// The section `[repeats]`: what is done with pages that are alike.
+    pub repeats: Repeats,
     /// The section `[store]`: how fetched pages are archived.
     pub store: Store,
     /// The section `[memory]`: bounds of what grows with the web.
@@ -225,56 +227,48 @@ fn unknown(given: &Given<'_>, mistakes: &mut Vec<Mistake>) {
             mistakes.push(Mistake { place: setting.place(), key: setting.key().to_owned(), text });
         }
     }
-    for (at, key, text) in strays(given.root, &known) {
+    let mut tell = |at: usize, key: String, text: String| {
         let place = Place::Line(line_of(given.text, at));
         mistakes.push(Mistake { place, key, text });
-        if suffice(mistakes) {
+        suffice(mistakes)
+    };
+    for (heading, value) in given.root.iter().filter(|(name, _)| *name.get_ref() != "site") {
+        let (at, section) = (heading.span().start, heading.get_ref().as_ref());
+        let is_enough = match value.get_ref() {
+            value if section.contains('.') || known.iter().all(|key| key.section != section) => {
+                tell(at, section.to_owned(), stray_section(section, value, &known))
+            }
+            DeValue::Table(keys) => stray_keys(section, keys, &known, &mut tell),
+            _ => tell(at, section.to_owned(), format!("is a section; write it as [{section}]")),
+        };
+        if is_enough {
             return;
         }
     }
 }
 
-/// Returns the keys and sections of a file that don't exist: where each is, its name, and what is
-/// wrong with it.
-fn strays<'a>(
-    root: &'a DeTable<'a>,
-    known: &'a [Key],
-) -> impl Iterator<Item = (usize, String, String)> {
-    let is_site = |name: &toml::Spanned<_>| *name.get_ref() == "site";
-    let sections = root.iter().filter(move |(heading, _)| !is_site(heading));
-    sections.flat_map(|(heading, value)| {
-        let section = heading.get_ref().as_ref();
-        let fault = match value.get_ref() {
-            value if known.iter().all(|key| key.section != section) => {
-                Some(stray_section(section, value, known))
-            }
-            DeValue::Table(_) => None,
-            _ => Some(format!("is a section; write it as [{section}]")),
-        };
-        let keys = value.get_ref().as_table().filter(|_| fault.is_none());
-        let fault = fault.map(|fault| (heading.span().start, section.to_owned(), fault));
-        fault.into_iter().chain(keys.into_iter().flat_map(|keys| stray_keys(section, keys, known)))
-    })
-}
-
-/// Returns the keys of a section that don't exist, and those of the sections in it.
-fn stray_keys<'a>(
-    section: &'a str,
-    keys: &'a DeTable<'a>,
-    known: &'a [Key],
-) -> Vec<(usize, String, String)> {
-    let mut all = Vec::new();
-    for (key, value) in keys {
+/// Reports the keys of a section that don't exist, and those of the sections in it, until `tell`
+/// returns `true`: then, too, it returns `true`.
+fn stray_keys(
+    section: &str,
+    keys: &DeTable<'_>,
+    known: &[Key],
+    tell: &mut dyn FnMut(usize, String, String) -> bool,
+) -> bool {
+    keys.iter().any(|(key, value)| {
         let (at, name) = (key.span().start, key.get_ref().as_ref());
         let full = format!("{section}.{name}");
-        let inner = value.get_ref().as_table();
-        if let Some(inner) = inner.filter(|_| known.iter().any(|key| key.section == full)) {
-            all.extend(stray_keys(&full, inner, known));
-        } else if known.iter().all(|key| (key.section, key.name) != (section, name)) {
-            all.push((at, full, stray_key(section, name, known)));
+        let is_section = known.iter().any(|key| key.section == full);
+        match value.get_ref() {
+            DeValue::Table(inner) if is_section => stray_keys(&full, inner, known, tell),
+            _ if is_section => {
+                let text = format!("is a section; write it as [{full}]");
+                tell(at, full, text)
+            }
+            _ if known.iter().any(|key| (key.section, key.name) == (section, name)) => false,
+            _ => tell(at, full, stray_key(section, name, known)),
         }
-    }
-    all
+    })
 }
 
 /// Describes the mistake of a top-level name that is not a section.
@@ -289,12 +283,23 @@ fn stray_section(name: &str, value: &DeValue<'_>, known: &[Key]) -> String {
     }
 }
 
+/// Returns the name of the first key of a section.
+fn first_of(section: &str, known: &[Key]) -> &'static str {
+    known.iter().find(|key| key.section == section).map_or("", |key| key.name)
+}
+
 /// Describes the mistake in the key of a setting; `None` if there is such a key.
 fn stray_setting(key: &str, known: &[Key]) -> Option<String> {
     if key == "site" || key.starts_with("site.") {
         let text = "tables [[site]] can't be given on the command line; write them in the file \
                     (that of a crawl of URLs is job.toml in its directory)";
         return Some(text.to_owned());
+    }
+    if known.iter().any(|known| known.section == key) {
+        return Some(format!(
+            "is a section; name one of its keys, like {key}.{}",
+            first_of(key, known)
+        ));
     }
     let Some((section, name)) = key.rsplit_once('.') else {
         let full = known.iter().filter(|known| known.name == key);

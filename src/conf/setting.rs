@@ -145,9 +145,13 @@ impl<'a> Given<'a> {
         if let Some(setting) = self.setting(section, name) {
             return setting.place();
         }
-        let own = self.section(section).and_then(|table| table.get_key_value(name));
-        let outer = section.split('.').next().and_then(|name| self.root.get_key_value(name));
-        own.or(outer)
-            .map_or(Place::Nowhere, |(key, _)| Place::Line(line_of(self.text, key.span().start)))
+        let (mut table, mut at) = (Some(self.root), None);
+        for part in section.split('.').chain([name]) {
+            let Some((key, value)) = table.and_then(|table| table.get_key_value(part)) else {
+                break;
+            };
+            (table, at) = (value.get_ref().as_table(), Some(key.span().start));
+        }
+        at.map_or(Place::Nowhere, |at| Place::Line(line_of(self.text, at)))
     }
 }

@@ -149,10 +149,12 @@ impl Engine {
     /// URL alone waits before its retry; otherwise the whole server rests.
     fn retry(&mut self, id: ServerId, fetch: Fetch, outcome: Outcome) {
         let mut item = fetch.item;
-        item.tries = item.tries.saturating_add(1);
-        // Nothing has failed if only the signature is wanted.
-        let is_own = outcome.verdict().server == ServerFate::Fine
-            && !matches!(outcome, Outcome::SignatureAsked(_));
+        if matches!(outcome, Outcome::SignatureAsked(_)) {
+            // It has not failed: it is next.
+            return self.backlog.give_back(id, &item);
+        }
+        item.tries += 1;
+        let is_own = outcome.verdict().server == ServerFate::Fine;
         let wait = if is_own { self.settings.retries.after(item.tries) } else { Duration::ZERO };
         self.sites.get_mut(id).add_retry(self.turn.at() + wait);
         self.backlog.put_off(id, &item);
@@ -202,6 +204,7 @@ impl Engine {
         let mut units = 0;
         let redirect = head.and_then(|head| Redirect::of(&fetch, head, reply.head(), &mut units));
         self.turn.charge(Work::Redirects, units);
+        self.note_repeat(id, &fetch);
         let Noted { is_same, entry } = self.note_visit(id, &fetch, &facts, &reply, head);
         if let Some(redirect) = redirect {
             self.file_page(id, entry);

@@ -3,7 +3,8 @@
 //! If only those to servers that ask are signed, a reply that refuses the page and asks isn't the
 //! page: its URL is requested once more, with a signature. So are all that follow it to its server.
 //!
-//! Cost: that of a signature ([`SIGN_UNITS`]); of a reply with `Accept-Signature`, a pass over it.
+//! Cost: that of a signature ([`SIGN_UNITS`]); of a reply with `Accept-Signature`, a pass over the
+//! first such field.
 
 use super::Engine;
 use super::backlog::Item;
@@ -15,7 +16,9 @@ use crate::http::signature;
 
 /// The cost of a signature, in units of work (see `ledger`).
 const SIGN_UNITS: usize = 24 << 10;
-/// The cost of a byte of `Accept-Signature`.
+/// The maximum length of an `Accept-Signature` field that is read, in bytes.
+const ASKED_BYTES_MAX: usize = 4 << 10;
+/// The cost of a byte of it, in units of work.
 const ASKED_WEIGHT: usize = 16;
 
 impl Engine {
@@ -33,23 +36,23 @@ impl Engine {
         Some(signing.signer.fields(authority, &item.target, unix.seconds().into()).into())
     }
 
-    /// Notes whether a reply asks for a signature. If it refuses the page for want of one,
-    /// its outcome says so from here on.
+    /// Notes whether a reply asks for a signature that its request didn't have. If it refuses the
+    /// page for want of one, its outcome says so from here on.
     pub(super) fn note_asked(&mut self, id: ServerId, fetched: &mut FinishedFetch<'_>) {
-        let Some(head) = fetched.head.filter(|_| self.settings.signing.is_some()) else { return };
-        let (mut bytes, mut is_asked) = (0, false);
-        for value in fetched.fields("accept-signature") {
-            bytes += value.len();
-            is_asked |= signature::is_asked_by(value);
-        }
-        self.turn.charge(Work::Signed, ASKED_WEIGHT * bytes);
-        let (fetch, outcome) = (&fetched.fetch, fetched.outcome);
-        if !is_asked || fetch.signature.is_some() {
+        let may_ask = self.settings.signing.is_some() && fetched.fetch.identity.signature.is_none();
+        let Some(head) = fetched.head.filter(|_| may_ask) else { return };
+        let short = |value: &&[u8]| value.len() <= ASKED_BYTES_MAX;
+        let Some(value) = fetched.fields("accept-signature").find(short) else { return };
+        self.turn.charge(Work::Signed, ASKED_WEIGHT * value.len());
+        if !signature::is_asked_by(value) {
             return;
         }
         self.sites.get_mut(id).set_asks_signature();
-        let is_reply = matches!(outcome, Outcome::Status(_) | Outcome::Short(..));
-        if (400..500).contains(&head.status) && is_reply {
+        let is_reply = matches!(fetched.outcome, Outcome::Status(_) | Outcome::Short(..));
+        // Those of the others that may pass have a wait of their own.
+        let is_refused =
+            matches!(head.status, 400..=499) && !matches!(head.status, 408 | 425 | 429);
+        if is_refused && is_reply {
             fetched.outcome = Outcome::SignatureAsked(head.status);
         }
     }

@@ -1,8 +1,8 @@
 //! Signs requests, so that a server can verify who asks: Web Bot Auth.
 //!
-//! A signature covers the method, the authority and the path of a request, and the origin at which
-//! the operator publishes the key. It ends [`LIFETIME_S`] after it was made. It adds the fields
-//! `Signature-Agent`, `Signature-Input` and `Signature`, and no other.
+//! A signature covers the method, the authority, the path and the query of a request, and the
+//! origin at which the operator publishes the key. It ends [`LIFETIME_S`] after it was made. It
+//! adds the fields `Signature-Agent`, `Signature-Input` and `Signature`, and no other.
 //!
 //! Law: the same request in the same second has the same signature, since Ed25519 takes no random
 //! numbers. The private key is in no output.
@@ -13,8 +13,6 @@
 use aws_lc_rs::signature::{Ed25519KeyPair, KeyPair};
 use base64::Engine as _;
 use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD};
-use rustls::pki_types::PrivatePkcs8KeyDer;
-use rustls::pki_types::pem::PemObject;
 use serde_json::json;
 use sfv::{ListEntry, Parser};
 use sha2::{Digest, Sha256};
@@ -64,9 +62,9 @@ impl Key {
     /// The text has no such key.
     pub fn from_pem(text: &[u8]) -> Result<Self, BadKey> {
         let bad = |why: &str| BadKey(format!("{why}; `sted key new` writes such a file"));
-        let der = PrivatePkcs8KeyDer::from_pem_slice(text)
-            .map_err(|_| bad("it has no private key in PEM (-----BEGIN PRIVATE KEY-----)"))?;
-        let pair = Ed25519KeyPair::from_pkcs8_maybe_unchecked(der.secret_pkcs8_der())
+        let der = in_pem(text)
+            .ok_or_else(|| bad("it has no private key in PEM (-----BEGIN PRIVATE KEY-----)"))?;
+        let pair = Ed25519KeyPair::from_pkcs8_maybe_unchecked(&der)
             .map_err(|_| bad("its key isn't an Ed25519 key"))?;
         Ok(Self::of(pair))
     }
@@ -90,6 +88,15 @@ impl Key {
         let text = serde_json::to_string_pretty(&json!({ "keys": [key] }));
         text.expect("strings as keys") + "\n"
     }
+}
+
+/// Returns the bytes of the private key in a text (RFC 7468); `None` if there is none.
+fn in_pem(text: &[u8]) -> Option<Vec<u8>> {
+    let text = std::str::from_utf8(text).ok()?;
+    let (_, rest) = text.split_once("-----BEGIN PRIVATE KEY-----")?;
+    let (body, _) = rest.split_once("-----END PRIVATE KEY-----")?;
+    let body: String = body.split_ascii_whitespace().collect();
+    BASE64_STANDARD.decode(body).ok()
 }
 
 fn public_part(pair: &Ed25519KeyPair) -> String {
@@ -124,10 +131,11 @@ impl Signer {
     /// host, and the port unless it is the scheme's default; `target` the path and the query;
     /// `unix` the time in seconds since 1970.
     pub fn fields(&self, authority: &str, target: &str, unix: u64) -> String {
-        let path = target.split_once('?').map_or(target, |(path, _)| path);
+        // RFC 9421 2.2.7: without a query, its value is a question mark alone.
+        let (path, query) = target.split_once('?').unwrap_or((target, ""));
         let Self { key, agent } = self;
         let params = format!(
-            "(\"@method\" \"@authority\" \"@path\" \"signature-agent\";key=\"{LABEL}\");\
+            "(\"@method\" \"@authority\" \"@path\" \"@query\" \"signature-agent\";key=\"{LABEL}\");\
              created={unix};expires={};keyid=\"{}\";alg=\"ed25519\";tag=\"{TAG}\"",
             unix + LIFETIME_S,
             key.id
@@ -135,7 +143,8 @@ impl Signer {
         // RFC 9421 2.5: a line for each component, with its value, then the parameters.
         let base = format!(
             "\"@method\": GET\n\"@authority\": {authority}\n\"@path\": {path}\n\
-             \"signature-agent\";key=\"{LABEL}\": {agent}\n\"@signature-params\": {params}"
+             \"@query\": ?{query}\n\"signature-agent\";key=\"{LABEL}\": {agent}\n\
+             \"@signature-params\": {params}"
         );
         let signature = BASE64_STANDARD.encode(key.pair.sign(base.as_bytes()));
         format!(
@@ -145,17 +154,26 @@ impl Signer {
     }
 }
 
+/// The components that a signature covers.
+const COVERED: [&str; 5] = ["@method", "@authority", "@path", "@query", "signature-agent"];
+
 /// Returns whether a server asks for a signature of this kind: whether the value of an
-/// `Accept-Signature` field has a member with the tag of Web Bot Auth, or one without a tag
-/// (RFC 9421, section 5.1). A value that can't be parsed asks for nothing.
+/// `Accept-Signature` field (RFC 9421, section 5.1) has a member with the tag of Web Bot Auth that
+/// wants no more than a signature covers, and no nonce. A value that can't be parsed asks for
+/// nothing.
 ///
 /// Cost: one pass over the value.
 pub fn is_asked_by(value: &[u8]) -> bool {
     let Ok(all) = Parser::new(value).parse::<sfv::Dictionary>() else { return false };
     all.values().any(|member| {
-        let ListEntry::InnerList(components) = member else { return false };
-        let tag = components.params.get("tag");
-        tag.is_none_or(|tag| tag.as_string().is_some_and(|tag| tag.as_str() == TAG))
+        let ListEntry::InnerList(asked) = member else { return false };
+        let is_own = |tag: &sfv::BareItem| tag.as_string().is_some_and(|tag| tag.as_str() == TAG);
+        let is_covered = |item: &sfv::Item| {
+            item.bare_item.as_string().is_some_and(|name| COVERED.contains(&name.as_str()))
+        };
+        asked.params.get("tag").is_some_and(is_own)
+            && !asked.params.contains_key("nonce")
+            && asked.items.iter().all(is_covered)
     })
 }
 
@@ -194,18 +212,20 @@ mod tests {
         assert_eq!(lines[1], "Signature-Agent: sig1=\"https://crawler.example\"");
         assert_eq!(
             lines[2],
-            "Signature-Input: sig1=(\"@method\" \"@authority\" \"@path\" \
+            "Signature-Input: sig1=(\"@method\" \"@authority\" \"@path\" \"@query\" \
              \"signature-agent\";key=\"sig1\");created=1700000000;expires=1700000060;\
              keyid=\"poqkLGiymh_W0uP6PZFw-dvez3QJT5SolqXBCW38r0U\";alg=\"ed25519\";\
              tag=\"web-bot-auth\""
         );
         let of = |fields: &str| fields.rsplit("\r\n").next().map(str::to_owned);
         let signature = of(&fields);
-        assert_eq!(signature, of(&signer.fields("a.test:81", "/p?other", 1_700_000_000)));
+        assert_eq!(signature, of(&signer.fields("a.test:81", "/p?q", 1_700_000_000)));
         let elsewhere = Signer::new(key(), "https://b.example");
         for other in [
             signer.fields("a.test", "/p?q", 1_700_000_000),
             signer.fields("a.test:81", "/p/?q", 1_700_000_000),
+            signer.fields("a.test:81", "/p?other", 1_700_000_000),
+            signer.fields("a.test:81", "/p", 1_700_000_000),
             signer.fields("a.test:81", "/p?q", 1_700_000_001),
             elsewhere.fields("a.test:81", "/p?q", 1_700_000_000),
         ] {
@@ -218,7 +238,10 @@ mod tests {
         for (value, asks) in [
             ("sig1=(\"@authority\");tag=\"web-bot-auth\"", true),
             ("a=(\"@method\");created;keyid;tag=\"web-bot-auth\", b=()", true),
-            ("sig1=(\"@authority\" \"signature-agent\";key=\"sig1\")", true),
+            ("sig1=(\"@authority\" \"signature-agent\";key=\"sig1\")", false),
+            ("b=(\"@path\" \"signature-agent\";key=\"b\");tag=\"web-bot-auth\"", true),
+            ("sig1=(\"@authority\" \"content-digest\");tag=\"web-bot-auth\"", false),
+            ("sig1=(\"@authority\");nonce=\"x\";tag=\"web-bot-auth\"", false),
             ("sig1=(\"@authority\");tag=\"another\"", false),
             ("sig1=(\"@authority\");tag=1", false),
             ("sig1=1;tag=\"web-bot-auth\"", false),

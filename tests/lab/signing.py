@@ -3,7 +3,7 @@
     signing.py JOB KEYS OTHER_KEYS
 
 KEYS is the directory document of the key that signed, OTHER_KEYS that of another one. Each request record is
-verified at its own date; then with another path, another method, another host, another agent, by the other
+verified at its own date; then with another path, another query, another method, another host, another agent, by the other
 key, and by a clock that is too early or too late: all of these must be refused. Prints a JSON object: the
 numbers of requests, of those without a signature, and of those that are valid. With a mistake it says so and
 exits with 1.
@@ -21,7 +21,7 @@ from http_message_signatures import HTTPMessageVerifier, HTTPSignatureKeyResolve
 from http_message_signatures.exceptions import HTTPMessageSignaturesException
 from warcio.archiveiterator import ArchiveIterator
 
-COVERED = ("@method", "@authority", "@path", '"signature-agent";key="sig1"')
+COVERED = ("@method", "@authority", "@path", "@query", '"signature-agent";key="sig1"')
 FIELDS = ("signature-agent", "signature-input", "signature")
 
 
@@ -88,6 +88,7 @@ def main(job, own_file, other_file):
                 agent = next(name for name in headers if name.lower() == "signature-agent")
                 wrong = {
                     "path": holds(own, at, "GET", url + "x" if "?" not in url else url.replace("?", "x?", 1), headers),
+                    "query": holds(own, at, "GET", url + ("&y" if "?" in url else "?y"), headers),
                     "method": holds(own, at, "POST", url, headers),
                     "host": holds(own, at, "GET", url.replace("://", "://x.", 1), headers),
                     "agent": holds(own, at, "GET", url, {**headers, agent: 'sig1="https://another.example"'}),

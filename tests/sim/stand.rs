@@ -153,7 +153,7 @@ impl Plan {
         let lines = BASE.iter().copied().chain([seeds]);
         for line in lines.chain(self.conf.iter().map(String::as_str)) {
             let (key, value) = line.split_once('=').expect("a key and a value");
-            let (section, name) = key.trim().split_once('.').expect("section.key");
+            let (section, name) = key.trim().rsplit_once('.').expect("section.key");
             sections.entry(section).or_default().insert(name, value);
         }
         let mut text = String::new();

@@ -17,6 +17,9 @@ const OTHER_KEY: &str = "-----BEGIN PRIVATE KEY-----\n\
     MC4CAQAwBQYDK2VwBCIEIAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8g\n\
     -----END PRIVATE KEY-----\n";
 
+/// Hosts that ask for signatures.
+const KINDS: [Hostile; 3] = [Hostile::Signatures, Hostile::SignedRobots, Hostile::SignedRedirect];
+
 fn signer(pem: &str) -> Arc<Signer> {
     let key = Key::from_pem(pem.as_bytes()).expect("a key");
     Arc::new(Signer::new(key, "https://crawler.example"))
@@ -42,15 +45,17 @@ pub(super) fn draw(seed: u64, web: &mut web::Settings, engine: &mut Settings, la
     if signs != Signs::Never {
         engine.signing = Some(Signing { signer: signer(KEY), on_demand });
     }
-    if !web.hostile.is_empty() && !web.hostile.contains(&Hostile::Signatures) {
-        web.hostile.push(Hostile::Signatures);
+    for kind in KINDS {
+        if !web.hostile.is_empty() && !web.hostile.contains(&kind) {
+            web.hostile.push(kind);
+        }
     }
 }
 
 /// A crawl of a host that asks for signatures.
 fn plan(seed: u64, signs: Signs) -> Plan {
     let mut plan = Plan::of(seed);
-    plan.web.hostile = vec![Hostile::Signatures];
+    plan.web.hostile = KINDS.to_vec();
     plan.laws.tries_max = 62;
     plan.laws.signs = signs;
     plan.web.keys = Some(keys(KEY));

@@ -123,6 +123,8 @@ impl Robots {
         let is_odd = |note: &str| note.starts_with("robots-") || note.ends_with("runc");
         Some(match (line.status, &line.more.file, line.more.offset) {
             _ if line.annotations.split(',').any(is_odd) => Known::Nobody,
+            // It is requested again, with a signature.
+            _ if line.more.reason.as_deref() == Some("signature-asked") => Known::Nobody,
             (200..=299, Some(name), Some(offset)) if line.status != 202 => {
                 match self.archive.text(name, offset) {
                     Some(text) => self.parsed(&text[..text.len().min(SIZE_BYTES_MAX + 1)]),

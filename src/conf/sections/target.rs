@@ -113,7 +113,7 @@ section! {
         /// Which requests are signed: "none"; "always" all of them; "when-asked" those to servers
         /// that have asked for a signature by Accept-Signature, of which the first is repeated.
         /// A signature adds the fields Signature-Agent, Signature-Input and Signature, is valid for
-        /// a minute, and covers method, host, port and path.
+        /// a minute, and covers method, host, port, path and query.
         ///
         /// "always" takes more time and about 450 bytes for each request.
         sign: Option<Sign> = None, signs().or("none"), [];

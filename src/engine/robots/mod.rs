@@ -208,8 +208,7 @@ impl Engine {
         }
         let Reading { means, rules, .. } = reading;
         let is_read = means == Meaning::Parse;
-        // The server's own file is requested again at once, with a signature.
-        let is_asked = server == of && matches!(answer.outcome, Outcome::SignatureAsked(_));
+        let is_asked = matches!(answer.outcome, Outcome::SignatureAsked(_));
         let sitemaps: Vec<&str> = rules.sitemaps().filter(|_| is_read).collect();
         let shown = Shown::by(&answer, means);
         let is_file = matches!(means, Meaning::Parse | Meaning::Unavailable);
@@ -232,7 +231,7 @@ impl Engine {
                     self.redirect_follower(&answer, other, of);
                 }
             }
-            Meaning::Unreachable if is_asked => self.forget_robots_request(of),
+            Meaning::Unreachable if is_asked => self.ask_robots_again(&answer),
             Meaning::Unreachable => {
                 let until = self.robots_failed(of, wait).filter(|_| server == of);
                 let others = other.and_then(|other| self.robots_failed(other, wait));
@@ -242,6 +241,29 @@ impl Engine {
             }
         }
         self.wire.release(answer.reply);
+    }
+
+    /// Requests a file again at once, because its server wants a signature.
+    fn ask_robots_again(&mut self, answer: &RobotsReply) {
+        let RobotsReply { of, server, other, .. } = *answer;
+        let now = self.turn.at();
+        for own in [Some(of).filter(|_| server == of), other].into_iter().flatten() {
+            // It waits as for another server's file if the reply wasn't read at once.
+            let waits = self.sites.get(own).robots_redirected().is_some();
+            self.set_robots(own, Robots::Unknown);
+            if waits && self.backlog.server(own).state() != ServerState::Busy {
+                let due = self.sites.get(own).due();
+                self.backlog.rouse(own, due, now);
+            }
+        }
+        if server != of {
+            let item = &answer.fetch.item;
+            self.set_robots(of, Robots::Redirected(now + REDIRECTED_MAX));
+            let added = self.backlog.add_to(server, &item.parts(), item.quality, now);
+            if !matches!(added, Queued::Waits) {
+                self.robots_unreachable(of);
+            }
+        }
     }
 
     /// Handles a reply that could not be archived: the file is requested again.
@@ -379,6 +401,7 @@ impl Engine {
             requisite: fetch.item.requisite,
             hops: hops + 1,
             tries: 0,
+            is_late: false,
             purpose: Purpose::Robots(of, hops + 1),
             found_as: b'P',
             via: Some((*fetch.url).into()),

@@ -168,7 +168,12 @@ impl Responder {
             Answer::Reply(reply) => reply,
             Answer::Play(play) => {
                 let place = place.expect("plays have their places");
-                let keys = self.web.settings().keys.as_ref().filter(|_| play == Play::Signed);
+                let keys = self
+                    .web
+                    .settings()
+                    .keys
+                    .as_ref()
+                    .filter(|_| matches!(play, Play::Signed | Play::SignedRules));
                 let unix = (self.unix + now.since(Instant::ZERO)).as_secs();
                 let proof = keys.map(|keys| keys.proof(request.head_bytes, Some(unix)));
                 let terms = Terms { signed: proof == Some(Proof::Holds), ..terms };

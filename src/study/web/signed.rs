@@ -95,9 +95,11 @@ impl Keys {
     fn verify(&self, message: &Message<'_>, unix: Option<i64>) -> Result<(), String> {
         let verifier = WebBotAuthVerifier::parse(message).map_err(|error| error.to_string())?;
         let agents = verifier.get_signature_agents();
-        let is_origin = |agent: &SignatureAgentLink| matches!(agent, SignatureAgentLink::External(link) if link.starts_with("https://"));
-        if agents.len() != 1 || !agents.iter().all(is_origin) {
-            return Err(format!("the agent isn't one https origin: {agents:?}"));
+        let [SignatureAgentLink::External(agent)] = &agents[..] else {
+            return Err(format!("it has not one agent: {agents:?}"));
+        };
+        if !agent.starts_with("https://") {
+            return Err(format!("the agent isn't an https origin: {agent}"));
         }
         let base = &verifier.get_parsed_label().base;
         let covers = |wanted: &CoveredComponent| base.components.contains_key(wanted);
@@ -158,6 +160,10 @@ impl SignedMessage for Message<'_> {
             CoveredComponent::Derived(DerivedComponent::Path { .. }) => {
                 let target = self.0.path.unwrap_or_default();
                 vec![target.split('?').next().unwrap_or_default().to_owned()]
+            }
+            CoveredComponent::Derived(DerivedComponent::Query { .. }) => {
+                let target = self.0.path.unwrap_or_default();
+                vec![format!("?{}", target.split_once('?').map_or("", |(_, query)| query))]
             }
             CoveredComponent::Derived(_) => Vec::new(),
         }

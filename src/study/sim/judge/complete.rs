@@ -99,8 +99,15 @@ impl Judge {
 /// Whether the crawl reports an answer for every URL it found.
 fn leaves_nothing(engine: &Engine) -> bool {
     let counts = engine.counts();
-    let answers =
-        ["ok", "redirect", "redirect-to-known", "http-error", "reserved", "robots-denied"];
+    let answers = [
+        "ok",
+        "redirect",
+        "redirect-to-known",
+        "http-error",
+        "reserved",
+        "robots-denied",
+        "signature-asked",
+    ];
     counts.outcomes.keys().all(|outcome| answers.contains(&&**outcome))
         && counts.links_out_of_scope.is_empty()
         && !["servers-max", "disconnectTrunc", "timeTrunc", "trunc"]

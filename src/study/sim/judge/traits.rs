@@ -44,7 +44,9 @@ impl Traits {
         let is_alone = web.settings().hosts_per_address <= 1;
         if host.hostile.is_some() {
             let (requests, muddles) = (host.requests_max, host.muddle.is_some());
-            let asks_signature = host.hostile == Some(Hostile::Signatures);
+            let asking =
+                [Hostile::Signatures, Hostile::SignedRobots, Hostile::SignedRedirect].map(Some);
+            let asks_signature = asking.contains(&host.hostile);
             let all = Self { requests, muddles, asks_signature, is_alone, ..Self::default() };
             return Self { pace, limits, ..all };
         }
