@@ -30,6 +30,8 @@ pub mod links;
 
 pub mod consent;
 
+pub mod repeats;
+
 pub mod sitemap;
 
 pub mod store;

@@ -26,15 +26,20 @@ fn pages(folder: &Path, list: &mut Vec<PathBuf>) {
     }
 }
 
-#[test]
-fn documentation_is_no_challenge() {
+/// Returns pages of documentation: that of `make deps`, and that of Rust if it is installed.
+pub fn documentation() -> Vec<PathBuf> {
     let mut list = Vec::new();
     pages(&root().join("target/deps/docs"), &mut list);
     assert!(list.len() > 1_000, "{} pages of documentation; `make deps` gets it", list.len());
-    // Not everyone has installed the documentation of Rust.
     let sysroot = Command::new("rustc").args(["--print", "sysroot"]).output().expect("it starts");
     let sysroot = String::from_utf8(sysroot.stdout).expect("a path");
     pages(&Path::new(sysroot.trim()).join("share/doc/rust/html"), &mut list);
+    list
+}
+
+#[test]
+fn documentation_is_no_challenge() {
+    let list = documentation();
     let mut found = Vec::new();
     for path in &list {
         let text = fs::read(path).expect("it can be read");

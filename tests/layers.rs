@@ -69,7 +69,7 @@ const BASE: Names = &[
 const GROUND: Names = &["ground", "url"];
 const STATIONS: Names = &[
     "seeds", "seen", "rating", "recrawl", "frontier", "dns", "http", "robots", "links", "consent",
-    "sitemap", "store", "cluster",
+    "repeats", "sitemap", "store", "cluster",
 ];
 /// The commands of the study.
 const STUDIES: Names = &[

@@ -339,12 +339,17 @@ impl Plan {
 }
 
 /// Kinds added later, with their own draw: seeds that failed once stay the same.
-const LATER: [Hostile; 5] = [
+const LATER: [Hostile; 10] = [
     Hostile::BombEmpty,
     Hostile::SessionIds,
     Hostile::LastForAll,
     Hostile::Challenges,
     Hostile::Signatures,
+    Hostile::SignedRobots,
+    Hostile::SignedRedirect,
+    Hostile::Calendar,
+    Hostile::Facets,
+    Hostile::Maze,
 ];
 
 fn web(draw: &mut Random, seed: u64) -> sted::study::web::Settings {
@@ -505,6 +510,9 @@ fn has_store_thread(seed: u64) -> bool {
     !is_old(seed) && Random(seed ^ 0x7772_6974).one_in(2)
 }
 
+/// The sources of the qualities of URLs.
+const SOURCES: [Source; 4] = [Source::Uniform, Source::Zipf, Source::Inlinks, Source::Opic];
+
 /// Returns the crawl's settings, and the laws that follow from them.
 fn crawl(draw: &mut Random, seed: u64, web: &sted::study::web::Settings) -> (Settings, Laws) {
     let burst = draw.pick(&[None, Some(1), Some(1), Some(4)]);
@@ -545,8 +553,7 @@ fn crawl(draw: &mut Random, seed: u64, web: &sted::study::web::Settings) -> (Set
     // Pages behind one whose body is truncated twice must be found.
     engine.retries.short_retries_max = u8::MAX;
     engine.frontier.scheduler.schedule.policy = draw.pick(&Policy::PAPER);
-    let sources = [Source::Uniform, Source::Zipf, Source::Inlinks, Source::Opic];
-    engine.rating.source = draw.pick(&sources);
+    engine.rating.source = draw.pick(&SOURCES);
     engine.rating.site = draw.pick(&[Site::Server, Site::Domain]);
     let laws = Laws {
         connections_max: open_max,

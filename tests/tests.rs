@@ -55,6 +55,8 @@ mod player;
 #[cfg(feature = "study")]
 mod profile;
 #[cfg(feature = "study")]
+mod repeats;
+#[cfg(feature = "study")]
 mod report;
 #[cfg(feature = "study")]
 mod reports;

@@ -88,6 +88,7 @@ impl Driver {
             found_as: found.letter,
             hops: 0,
             tries: 0,
+            is_late: false,
             depth: found.depth,
             requisite: 0,
             purpose: Purpose::Page,

@@ -254,6 +254,7 @@ pub(super) fn fix(cause: &str) -> &'static str {
         "pages-per-server-max" | "pages-per-domain-max" => "raise the limit in [limits]",
         "site-pages-max" => "raise pages_max in its [[site]] table",
         "elsewhere" => "it redirects out of scope: add that host to scope.hosts",
+        "repeats" => "its pages are alike: set repeats.end_after = \"none\" to fetch them all",
         "redirect-limit" => "raise fetch.redirects_max",
         "redirect-loop" => "it redirects in a loop, even with its cookies",
         "excluded" | "not-included" => "scope.exclude or scope.include rejects it",

@@ -10,7 +10,7 @@ use crate::ground::quality::Quality;
 use crate::http::coding::DecodeLimits;
 use crate::store::digest::Algorithm;
 use crate::url::scope::Schemes;
-use crate::{dns, frontier, http, links, os, rating, seen, store, url};
+use crate::{dns, frontier, http, links, os, rating, repeats, seen, store, url};
 
 mod sites;
 
@@ -75,6 +75,7 @@ pub fn engine(conf: &Conf, key: [u8; 16]) -> Settings {
             usual: conf.discovery.sitemaps == conf::Sitemaps::WellKnown,
         },
         consent: consent(&conf.consent),
+        repeats: repeats(&conf.repeats),
         challenges: challenges(conf.fetch.challenges),
         cluster: None,
         trace: conf.job.trace,
@@ -166,6 +167,15 @@ fn recrawl(conf: &conf::Recrawl) -> Option<Recrawl> {
 
 fn consent(conf: &conf::Consent) -> Consent {
     Consent { records: conf.record, obeys: conf.purpose.filter(|_| conf.obey) }
+}
+
+fn repeats(conf: &conf::Repeats) -> Option<repeats::Settings> {
+    let defaults = repeats::Settings::default();
+    conf.end_after.map(|end_after| repeats::Settings {
+        slow_after: conf.slow_after.min(end_after),
+        end_after,
+        ..defaults
+    })
 }
 
 fn challenges(conf: conf::Challenges) -> Challenges {

@@ -6,7 +6,7 @@ use super::file::shell;
 use super::{show, wacz};
 use crate::engine::Engine;
 use crate::engine::contract::StopReason;
-use crate::engine::counts::{Counts, Name};
+use crate::engine::counts::{Counts, Name, PatternCounts};
 use crate::engine::status::{KnownPages, Waiting};
 use crate::frontier::ServerId;
 use crate::ground::time::Instant;
@@ -200,6 +200,12 @@ impl Summary {
         if reserved > 0 {
             let text = "replies not kept: their use is reserved for the purpose of the crawl";
             line("reserved", format!("{} {text}", HumanCount(reserved)));
+        }
+        let PatternCounts { slowed, ended } = counts.repeats;
+        if slowed + ended > 0 {
+            let (ended, slowed) = (HumanCount(ended), HumanCount(slowed));
+            let text = "put behind others: page after page was alike (-v names them)";
+            line("repeats", format!("{ended} patterns of URLs left out, {slowed} {text}"));
         }
         const ANSWERS: [&str; 5] = ["ok", "redirect", "http-error", "reserved", "signature-asked"];
         let is_other = |name: &str| !counts.failed.contains_key(name) && !ANSWERS.contains(&name);

@@ -75,6 +75,11 @@ kinds! {
     LastForAll "last-for-all"
     Challenges "challenges"
     Signatures "signatures"
+    SignedRobots "signed-robots"
+    SignedRedirect "signed-redirect"
+    Calendar "calendar"
+    Facets "facets"
+    Maze "maze"
 }
 
 impl Hostile {

@@ -236,7 +236,7 @@ impl Engine {
         if !chain.keys.contains(&key) {
             chain.keys.push(key);
         }
-        chain.requests.push(self.request_of(&fetch.url, fetch.cookies.as_deref()));
+        chain.requests.push(self.request_of(&fetch.url, fetch.identity.cookies.as_deref()));
         self.take_cookies(&mut chain.jar, from, cookies.iter().map(AsRef::as_ref));
         self.release_redirected(number, key);
         match self.check_hop(&chain) {
@@ -416,6 +416,7 @@ impl Engine {
             requisite: first.requisite,
             hops: hop.hops,
             tries: 0,
+            is_late: false,
             purpose: Purpose::Hop(number),
             found_as: first.found_as,
             via: Some(Rc::clone(&hop.via).into()),

@@ -28,8 +28,8 @@ pub(super) const UNITS_MAX: usize = SEARCH_WEIGHT * BODY_BYTES;
 
 impl Engine {
     /// Reads what a reply of a server says first. If it asks for a signature, or is a challenge in
-    /// place of a page, the outcome says so from here on. Returns what was said of the use of the page; `None` if that is
-    /// nothing, or isn't recorded.
+    /// place of a page, the outcome says so from here on. Returns what was said of the use of the
+    /// page; `None` if that is nothing, or isn't recorded.
     pub(super) fn open_reply(
         &mut self,
         id: ServerId,
@@ -43,10 +43,12 @@ impl Engine {
         let price = fetched.fields("crawler-price").next().filter(|_| head.status == 402);
         if let Some(price) = price.map(|price| shown(price, PRICE_BYTES_MAX)) {
             let detail = format!("crawler-price: {price}");
-            fetched.fetch.evidence = Some(Evidence::of(detail, String::new()));
+            fetched.fetch.shown.evidence = Some(Evidence::of(detail, String::new()));
         }
         let of = self.settings.challenges;
-        if !of.refuses && !self.settings.consent.records {
+        let is_read =
+            of.refuses || self.settings.consent.records || self.settings.repeats.is_some();
+        if !is_read {
             return None;
         }
         self.wire.opening_mut().read(&fetched.reply, head, &mut self.turn);
@@ -60,11 +62,12 @@ impl Engine {
                 let text = if of.evidence { html.unwrap_or(reply.payload()) } else { b"" };
                 let bytes = shown(text, EVIDENCE_BYTES_MAX);
                 let detail = format!("{product}, status {}", head.status);
-                fetched.fetch.evidence = Some(Evidence::of(detail, bytes));
+                fetched.fetch.shown.evidence = Some(Evidence::of(detail, bytes));
                 fetched.outcome = Outcome::Challenged(head.status);
                 return None;
             }
         }
+        self.note_likeness(fetched);
         let statements = self.statements_of(fetched);
         self.wire.keep_text(&mut fetched.reply);
         statements

@@ -20,6 +20,16 @@ const TYPE_BYTES_MAX: usize = 64;
 /// The maximum number of largest losses that are listed for each cause.
 const CUT_MOST: usize = 3;
 
+/// Patterns of URLs whose pages repeat.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PatternCounts {
+    /// Those whose URLs were put behind others.
+    pub slowed: u64,
+    /// Those whose URLs were left out.
+    pub ended: u64,
+}
+
 /// Counters since the crawl began, over all its runs unless noted otherwise.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
@@ -63,6 +73,9 @@ pub struct Counts {
     /// their partition: that node may fetch them again.
     #[serde(skip_serializing_if = "is_zero")]
     pub pages_lost: u64,
+    /// Patterns of URLs whose pages repeat.
+    #[serde(default)]
+    pub repeats: PatternCounts,
     /// Requests that were signed.
     #[serde(skip_serializing_if = "is_zero")]
     pub signed: u64,

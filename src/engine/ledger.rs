@@ -8,8 +8,9 @@
 //! pays for bytes that come off sockets and go to the archive; *pages* pays for decoding, scanning
 //! and joining the links of pages, for taking up replies that a job has archived, and for records
 //! from the logs of a cluster; *queues* pays for what happens to URLs: admitting and dropping them,
-//! matching them with robots.txt rules, signing their requests, reading their replies back from the archive when a crawl
-//! resumes, and counting what servers wait for; *names* pays for DNS look-ups.
+//! matching them with robots.txt rules, signing their requests, reading their replies back from
+//! the archive when a crawl resumes, and counting what servers wait for; *names* pays for DNS
+//! look-ups.
 //!
 //! Law: a turn never takes more than [`Ledger::units_max`] from a budget, which is the budget plus
 //! one step that began when little of it was left. A step costs at most [`STEP_UNITS`]. Archiving a

@@ -56,6 +56,7 @@ pub mod node;
 mod page;
 mod redirect;
 mod reload;
+mod repeats;
 mod resume;
 mod revive;
 mod robots;

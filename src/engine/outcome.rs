@@ -83,6 +83,8 @@ pub enum Outcome {
     PagesMax(PagesLimit),
     /// The scope has changed since the URL was queued, and excludes it.
     Excluded,
+    /// The pages of the URL's pattern repeat, so it wasn't requested.
+    Repeats,
     /// The operator has blocked the URL, or its server.
     Blocked,
     /// The URL's server had been given up.
@@ -265,6 +267,7 @@ impl Outcome {
             Self::QueueFull | Self::TooMany(_) | Self::PagesMax(_) => (Done, Fine, -5003),
             // Heritrix's code for URLs that are out of scope when they are checked again.
             Self::Excluded => (Done, Fine, -5000),
+            Self::Repeats => (Done, Fine, -5000),
             // Heritrix's code for URLs that its operator has blocked.
             Self::Blocked => (Done, Fine, -5001),
             Self::ServerRetired(_) => (Done, Fine, -5002),
@@ -381,6 +384,7 @@ impl Outcome {
             Self::TooMany(servers) => servers.cause(),
             Self::PagesMax(pages) => pages.cause(),
             Self::Excluded => "excluded",
+            Self::Repeats => "repeats",
             Self::Blocked => "blocked",
             Self::ServerRetired(_) => "server-retired",
             Self::Local => "local",

@@ -15,6 +15,7 @@ mod one_line;
 mod operate;
 mod polite;
 mod queue;
+mod repeats;
 mod replay;
 mod signing;
 mod stand;

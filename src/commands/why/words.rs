@@ -7,7 +7,7 @@ use indicatif::HumanCount;
 use std::borrow::Cow;
 
 /// Outcomes that are not self-explanatory, by their names in the crawl log.
-const WORDS: [(&str, &str); 38] = [
+const WORDS: [(&str, &str); 39] = [
     ("challenges", "its server shows challenges in place of its pages"),
     ("challenged", "its server shows a challenge in place of the page"),
     ("reserved", "its use is reserved for the purpose of the crawl, so nothing of it is kept"),
@@ -36,6 +36,7 @@ const WORDS: [(&str, &str); 38] = [
     ("redirect-limit", "more redirects in a row than fetch.redirects_max"),
     ("redirect-loop", "the redirects lead back to a URL of their chain"),
     ("redirect-to-known", "the target of the redirect was fetched or queued before"),
+    ("repeats", "the pages of its directory, or under its path, repeat (repeats.end_after)"),
     ("queue-full", "a limit on queued URLs was reached (memory.urls_max, urls_per_server_max)"),
     ("servers-max", "the limit on servers was reached (memory.servers_max)"),
     (

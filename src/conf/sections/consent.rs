@@ -1,7 +1,8 @@
-//! The section `[consent]`: what sites say of the use of their pages.
+//! The sections `[consent]`, what sites say of the use of their pages, and `[repeats]`, pages that
+//! are alike.
 
 use super::section;
-use crate::conf::kind::{Kind, choice, flag};
+use crate::conf::kind::{Kind, choice, count, flag};
 use crate::consent::Purpose;
 
 section! {
@@ -37,6 +38,26 @@ section! {
         ///
         /// true keeps less than robots.txt allows, and requests as much.
         obey: bool = false, flag(), [];
+    }
+}
+
+section! {
+    /// Sites that show the same page under ever new URLs: calendars, listings by all combinations
+    /// of filters, traps. Pages are alike if they have the same bytes, or the same words if they
+    /// are more than 200; of URLs with a query, or with a segment of their path without letters, if
+    /// the words are nearly the same (at most 3 of the 64 bits of their SimHash differ).
+    repeats: Repeats {
+        /// Alike pages in a row, in a directory or under one path with queries, after which its
+        /// URLs go behind the others of their server. Numbers in paths count as the same.
+        ///
+        /// Small delays series of short pages; a page that differs ends it.
+        slow_after: u16 = 12, count(2..=10_000), [];
+
+        /// Alike pages in a row after which its URLs are left out, with the outcome "repeats" in
+        /// the crawl log. A resumed crawl starts to count again.
+        ///
+        /// Small loses pages that differ little; "none" fetches them all.
+        end_after: Option<u16> = Some(40), count(2..=10_000).or("none"), [];
     }
 }
 

@@ -22,7 +22,7 @@ mod web;
 pub use admin::Admin;
 pub use archive::{DiskFull, DiskSpace, Memory, Report, State, Store};
 pub use cluster::Cluster;
-pub use consent::Consent;
+pub use consent::{Consent, Repeats};
 pub use discovery::{Discovery, Sitemaps};
 pub use fetch::{Challenges, Connections, Fetch, HostsFile, Links, Names, Pipeline, Tls};
 pub use order::{Politeness, Qualities, Retries, Schedule};
@@ -128,6 +128,7 @@ pub(super) fn walk(conf: &mut Conf, walk: &mut Walk<'_>) {
     conf.links.walk(walk);
     conf.discovery.walk(walk);
     conf.consent.walk(walk);
+    conf.repeats.walk(walk);
     conf.store.walk(walk);
     conf.memory.walk(walk);
     conf.state.walk(walk);

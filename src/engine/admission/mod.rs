@@ -273,6 +273,7 @@ impl Engine {
             found_as: found.letter,
             hops: found.hops,
             tries: found.tries,
+            is_late: false,
             depth: found.depth,
             requisite: found.requisite,
             purpose: Purpose::Page,

@@ -305,7 +305,7 @@ impl Engine {
     /// Returns whether the page that a redirect led to can't be a known one: the chain began with a
     /// new page, and no cookie was sent, since then the seen test has said that the page is new.
     fn is_new_target(&self, chain: u32, fetch: &Fetch) -> bool {
-        fetch.cookies.is_none() && self.is_chain_of_new(chain)
+        fetch.identity.cookies.is_none() && self.is_chain_of_new(chain)
     }
 
     /// Returns what is known of a page that was fetched for the first time.
@@ -430,6 +430,7 @@ impl Entry {
             requisite: self.requisite,
             hops: 0,
             tries: 0,
+            is_late: false,
             purpose: Purpose::Again,
             found_as: self.letter,
             via: self.robots_txt().map(Text::from),

@@ -10,6 +10,7 @@ use crate::engine::chain::REDIRECT;
 use crate::engine::challenge;
 use crate::engine::ledger::Work;
 use crate::engine::outcome::Outcome;
+use crate::engine::repeats;
 use crate::engine::seeds::SEED;
 use crate::engine::settings::Settings;
 use crate::engine::wire::Conn;
@@ -281,7 +282,7 @@ impl Engine {
         let annotations = annotations(fetch, facts, &tries);
         let path = hop_path(fetch.item.found_as, fetch.item.hops);
         let said = facts.statements.as_deref().map(Said::of);
-        let bytes = fetch.evidence.as_ref().map(|evidence| &*evidence.bytes);
+        let bytes = fetch.shown.evidence.as_ref().map(|evidence| &*evidence.bytes);
         if facts.statements.as_ref().is_some_and(|all| all.is_cut()) {
             self.counts.cut("consentCut", 1);
         }
@@ -318,7 +319,7 @@ impl Engine {
             sitemaps,
             quality: self.quality_to_log(&fetch.item),
             score: facts.score,
-            detail: fetch.evidence.as_ref().and_then(|evidence| evidence.detail.as_deref()),
+            detail: fetch.shown.evidence.as_ref().and_then(|evidence| evidence.detail.as_deref()),
             evidence: bytes.filter(|bytes| !bytes.is_empty()),
         };
         let noted = self.archive.push(line, &self.settings, self.storage.disk());
@@ -515,8 +516,9 @@ pub(in crate::engine) fn units_max(settings: &Settings) -> usize {
     let bytes = bytes.saturating_add(reply.head_bytes_max);
     let statements = statements::units_max(reply.head_bytes_max);
     let statements = if settings.consent.records { statements } else { 0 };
-    let opens = settings.consent.records || settings.challenges.refuses;
-    let opening = if opens { opening::UNITS_MAX + challenge::UNITS_MAX } else { 0 };
+    let repeats = if settings.repeats.is_some() { repeats::UNITS_MAX } else { 0 };
+    let opens = settings.consent.records || settings.challenges.refuses || repeats > 0;
+    let opening = if opens { opening::UNITS_MAX + challenge::UNITS_MAX + repeats } else { 0 };
     let record = weight(settings).saturating_mul(bytes).saturating_add(RECORD_UNITS);
     record.saturating_add(statements).saturating_add(opening)
 }

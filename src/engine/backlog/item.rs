@@ -1,7 +1,7 @@
 //! Items: URLs that wait to be fetched, and their encoding.
 //!
 //! ```text
-//! payload  letter | bits, requisite << 4 | redirects | tries | depth u16
+//! payload  letter | bits: purpose, 4 via, 8 late, requisite << 4 | redirects | tries | depth u16
 //!          | for a robots.txt: server u32, redirects; for a hop: chain u32; for a page that is
 //!          visited again: what is known of it, with its length
 //!          | target | if there is one: "\n" and the page it was found on
@@ -38,6 +38,8 @@ pub struct Item {
     pub hops: u8,
     /// The number of tries of the URL that failed.
     pub tries: u8,
+    /// Whether the URL was put behind the others of its server.
+    pub is_late: bool,
     /// What the URL is fetched for.
     pub purpose: Purpose,
     /// Heritrix's letter for how the URL was found (`L`, `E`, `R`, ...); `-` for a seed.
@@ -72,6 +74,7 @@ pub enum Purpose {
 
 const PURPOSES: u8 = 3;
 const HAS_VIA: u8 = 4;
+const IS_LATE: u8 = 8;
 /// The position of the hops of a requisite in the bits of a payload: 15 fit in.
 const REQUISITE: u32 = 4;
 const VIA: u8 = b'\n';
@@ -109,12 +112,13 @@ impl Item {
 
     /// Returns the fields of the item that its payload holds, borrowed.
     pub fn parts(&self) -> Parts<'_> {
-        let Self { depth, requisite, hops, tries, purpose, found_as, .. } = *self;
+        let Self { depth, requisite, hops, tries, is_late, purpose, found_as, .. } = *self;
         let known = self.known.as_deref().unwrap_or_default();
         Parts {
             found_as,
             hops,
             tries,
+            is_late,
             depth,
             requisite,
             purpose,
@@ -176,6 +180,8 @@ pub struct Parts<'a> {
     pub hops: u8,
     /// The number of tries of the URL that failed.
     pub tries: u8,
+    /// Whether the URL was put behind the others of its server.
+    pub is_late: bool,
     /// The number of links that lead from a seed to the URL.
     pub depth: u16,
     /// The number of hops from the page that the URL is a requisite of; 0 for a page.
@@ -220,7 +226,10 @@ impl<'a> Parts<'a> {
         if !target.starts_with('/') {
             return Err(Short);
         }
-        Ok((Self { found_as, hops, tries, depth, requisite, purpose, target, via, known }, text))
+        let is_late = bits & IS_LATE != 0;
+        let own =
+            Self { found_as, hops, tries, is_late, depth, requisite, purpose, target, via, known };
+        Ok((own, text))
     }
 
     /// Returns an item with these fields and this quality.
@@ -230,7 +239,7 @@ impl<'a> Parts<'a> {
     }
 
     fn item_of(&self, (target, via): (Text, Option<Text>), quality: Quality, arrival: u64) -> Item {
-        let Self { found_as, hops, tries, depth, requisite, purpose, known, .. } = *self;
+        let Self { found_as, hops, tries, is_late, depth, requisite, purpose, known, .. } = *self;
         let known = (purpose == Purpose::Again).then(|| known.into());
         Item {
             target,
@@ -240,6 +249,7 @@ impl<'a> Parts<'a> {
             requisite,
             hops,
             tries,
+            is_late,
             purpose,
             found_as,
             via,
@@ -268,7 +278,8 @@ impl<'a> Parts<'a> {
             Purpose::Again => 3,
         };
         let has_via = if self.via.is_some() { HAS_VIA } else { 0 };
-        let bits = purpose | has_via | self.requisite << REQUISITE;
+        let is_late = if self.is_late { IS_LATE } else { 0 };
+        let bits = purpose | has_via | is_late | self.requisite << REQUISITE;
         out.extend_from_slice(&[self.found_as, bits, self.hops, self.tries]);
         out.put_u16(self.depth);
         match self.purpose {
@@ -298,6 +309,7 @@ pub fn robots_item(id: ServerId) -> Item {
         requisite: 0,
         hops: 0,
         tries: 0,
+        is_late: false,
         purpose: Purpose::Robots(id, 0),
         found_as: b'P',
         via: None,
@@ -324,6 +336,7 @@ mod tests {
             requisite: 15,
             hops: 2,
             tries: 1,
+            is_late: true,
             purpose: Purpose::Page,
             found_as: b'L',
             via: Some("https://a.test/page\u{e9}".into()),

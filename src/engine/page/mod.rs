@@ -28,8 +28,9 @@ use super::wire::{Fetch, Reply};
 use crate::frontier::ServerState;
 use crate::http::coding::Decoder;
 use crate::links::{Found, Scanner};
+use crate::repeats::Repeats;
 use crate::sitemap::Listing;
-use crate::url::UrlRef;
+use crate::url::{Fingerprinter, UrlRef};
 use encoding_rs::{Encoding, UTF_8};
 use follow::Follow;
 use list::Lists;
@@ -58,8 +59,8 @@ impl Page {
     }
 }
 
-/// The pages that wait, in order of arrival, the worker that processes the first, and pages whose
-/// links wait for their scores.
+/// The pages that wait, in order of arrival, the worker that processes the first, pages whose links
+/// wait for their scores, and which pages repeat.
 pub(super) struct Pages {
     queue: VecDeque<Page>,
     /// The bytes of the replies in `queue`.
@@ -67,13 +68,16 @@ pub(super) struct Pages {
     worker: PageWorker,
     scoring: Scoring,
     lists: Lists,
+    repeats: Repeats,
 }
 
 impl Pages {
     pub(super) fn new(settings: &Settings) -> Self {
         let worker = PageWorker::new(settings);
         let (scoring, lists) = (Scoring::default(), Lists::default());
-        Self { queue: VecDeque::new(), bytes: 0, worker, scoring, lists }
+        let hash = Fingerprinter::new(settings.fingerprint_key);
+        let repeats = Repeats::new(settings.repeats.unwrap_or_default(), hash);
+        Self { queue: VecDeque::new(), bytes: 0, worker, scoring, lists, repeats }
     }
 
     /// Returns the URLs of the pages that wait, in order of arrival; those that wait for a score
@@ -91,6 +95,16 @@ impl Pages {
     /// Returns the replies that may be sitemaps or feeds.
     pub(super) fn lists(&self) -> &Lists {
         &self.lists
+    }
+
+    /// Returns which patterns of URLs have pages that repeat.
+    pub(super) fn repeats(&self) -> &Repeats {
+        &self.repeats
+    }
+
+    /// Returns which patterns of URLs have pages that repeat, for changes.
+    pub(super) fn repeats_mut(&mut self) -> &mut Repeats {
+        &mut self.repeats
     }
 
     /// Adds a page at the end of the queue.

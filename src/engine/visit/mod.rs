@@ -267,6 +267,9 @@ impl Engine {
     /// Takes the next URL to request from a server under visit: robots.txt if it is not known, then
     /// the next URL that it allows.
     pub(super) fn next_item(&mut self, id: ServerId) -> Next {
+        if self.signs(id) && self.turn.is_spent(Work::Signed) {
+            return Next::Later;
+        }
         if self.backlog.peek(id).is_none_or(Item::is_robots) {
             let item = self.backlog.take(id);
             // The file was requested on behalf of another server, whose robots.txt redirects to it,
@@ -321,7 +324,7 @@ impl Engine {
             if self.turn.left(Work::Rules) <= floor {
                 return Head::Unknown;
             }
-            if self.drop_without_request(id) || self.shelve_paused(id) {
+            if self.drop_without_request(id) || self.shelve_paused(id) || self.put_behind(id) {
                 continue;
             }
             let (outcome, line) = match self.refusal(id, obeys) {
@@ -398,6 +401,9 @@ impl Engine {
             && let Some(item) = self.backlog.peek(id).cloned()
             && let Some(outcome) = self.left_scope(id, &item)
         {
+            return (Some(outcome), None);
+        }
+        if let Some(outcome) = self.repeats(id) {
             return (Some(outcome), None);
         }
         let Some(item) = self.backlog.peek(id).filter(|_| obeys) else {

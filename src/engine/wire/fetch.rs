@@ -14,6 +14,7 @@ use crate::frontier::Rule;
 use crate::ground::time::{Instant, Now};
 use crate::http::request::Own;
 use crate::http::response::Head;
+use crate::repeats::Likeness;
 use smallvec::SmallVec;
 use std::borrow::Cow;
 use std::ops::Range;
@@ -27,10 +28,8 @@ pub(in crate::engine) struct Fetch {
     pub(in crate::engine) url: Box<str>,
     /// The first URL of the redirect chain, if this is a hop of one.
     pub(in crate::engine) chain: Option<Box<str>>,
-    /// The value of the Cookie field that was sent.
-    pub(in crate::engine) cookies: Option<Box<[u8]>>,
-    /// The fields that sign the request, each after a line end; `None` if it isn't signed.
-    pub(in crate::engine) signature: Option<Box<str>>,
+    /// What the request has by which its server knows who asks.
+    pub(in crate::engine) identity: Identity,
     /// When the request was written.
     pub(in crate::engine) sent: Now,
     /// The number of the visit among those of its server.
@@ -46,6 +45,24 @@ pub(in crate::engine) struct Fetch {
     pub(in crate::engine) notes: SmallVec<[&'static str; 2]>,
     /// Its part of the limits on pages, as long as it may become a page.
     pub(in crate::engine) reservation: Option<Reservation>,
+    /// What the beginning of the reply shows.
+    pub(in crate::engine) shown: Shown,
+}
+
+/// What a request has by which its server knows who asks, beside what all requests have.
+#[derive(Debug, Default)]
+pub(in crate::engine) struct Identity {
+    /// The value of the Cookie field; `None` if there is none.
+    pub(in crate::engine) cookies: Option<Box<[u8]>>,
+    /// The fields of a signature, each after a line end; `None` if the request isn't signed.
+    pub(in crate::engine) signature: Option<Box<str>>,
+}
+
+/// What the beginning of a reply shows.
+#[derive(Debug, Default)]
+pub(in crate::engine) struct Shown {
+    /// What the page is like; `None` if that isn't known.
+    pub(in crate::engine) likeness: Option<Likeness>,
     /// Why the reply could not be read, or isn't the page; `None` if there is nothing to say.
     pub(in crate::engine) evidence: Option<Box<Evidence>>,
 }
@@ -54,9 +71,9 @@ impl Fetch {
     /// Returns what the request has besides its URL and the fields that are the same in all.
     pub(in crate::engine) fn own_parts(&self, settings: &Settings) -> Own<'_> {
         Own {
-            cookies: self.cookies.as_deref(),
+            cookies: self.identity.cookies.as_deref(),
             conditions: self.item.conditions(settings),
-            signature: self.signature.as_deref(),
+            signature: self.identity.signature.as_deref(),
         }
     }
 }

@@ -165,7 +165,7 @@ impl Engine {
             None => Pipeline::choice(&site.learnt, &conn.batch.repeats()),
         };
         let held = &conn.batch.replies[place].fetch;
-        let (item, is_signed) = (held.item.clone(), held.signature.is_some());
+        let (item, is_signed) = (held.item.clone(), held.identity.signature.is_some());
         let conn = self.wire.conns.get_mut(slot);
         (conn.batch.compared, conn.batch.compared_next) = (Some(place), next);
         conn.pipeline.begin_comparison();

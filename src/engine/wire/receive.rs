@@ -271,7 +271,7 @@ impl Engine {
         let bytes = came[..came.len().min(EVIDENCE_BYTES_MAX)].escape_ascii().to_string();
         let detail = broken.and_then(Broken::detail).map(Cow::from);
         if let Some(fetch) = conn.flight.front_mut() {
-            fetch.evidence = Some(Box::new(Evidence { detail, bytes }));
+            fetch.shown.evidence = Some(Box::new(Evidence { detail, bytes }));
         }
     }
 

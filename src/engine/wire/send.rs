@@ -8,7 +8,7 @@
 //! in the same order.
 
 use super::conn::{Conn, Inbox, Incoming, OpenVisit, Outbox, Peer, Phase, Timeouts};
-use super::fetch::{ByRobots, Fetch};
+use super::fetch::{ByRobots, Fetch, Identity, Shown};
 use super::held::Batch;
 use crate::engine::Engine;
 use crate::engine::archive::AGAIN;
@@ -161,8 +161,10 @@ impl Engine {
         Fetch {
             url: self.backlog.origin(id).url_of(&item.target).into(),
             chain: self.chain_of(&item).map(String::into),
-            cookies: self.cookies_for(id, &item).map(Vec::into),
-            signature: None,
+            identity: Identity {
+                cookies: self.cookies_for(id, &item).map(Vec::into),
+                signature: None,
+            },
             item,
             sent: self.turn.now(),
             visit: self.backlog.server(id).visits,
@@ -171,7 +173,7 @@ impl Engine {
             robots: ByRobots::default(),
             notes: again.into_iter().collect(),
             reservation: None,
-            evidence: None,
+            shown: Shown::default(),
         }
     }
 
@@ -179,7 +181,8 @@ impl Engine {
     pub(in crate::engine) fn send(&mut self, slot: u32, item: Item, is_signed: bool) {
         let id = self.wire.conn(slot).server;
         let (mut fetch, slowed) = (self.new_fetch(id, item), self.slowed_until(id));
-        fetch.signature = if is_signed { self.signature_of(id, &fetch.item) } else { None };
+        fetch.identity.signature =
+            if is_signed { self.signature_of(id, &fetch.item) } else { None };
         self.grant_share(&fetch.item);
         fetch.robots.usage = self.usage_by_robots(id, &fetch.item);
         if fetch.item.may_become_page() {
@@ -201,7 +204,7 @@ impl Engine {
         conn.visit.tally.requests += 1;
         conn.visit.serves_known |= fetch.item.is_granted();
         self.counts.requests += 1;
-        self.counts.signed += u64::from(fetch.signature.is_some());
+        self.counts.signed += u64::from(fetch.identity.signature.is_some());
         self.wire.first_request.get_or_insert(self.turn.at());
         self.counts.robots += u64::from(fetch.item.is_robots());
         self.counts.retries += u64::from(fetch.item.tries > 0);

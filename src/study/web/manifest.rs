@@ -55,6 +55,7 @@ pub enum Outcome {
     ForbiddenAddress,
     Local,
     Challenged,
+    Repeats,
 }
 
 impl Outcome {
@@ -94,6 +95,7 @@ impl Outcome {
             Self::ForbiddenAddress => "forbidden-address",
             Self::Local => "local",
             Self::Challenged => "challenged",
+            Self::Repeats => "repeats",
         }
     }
 }
@@ -364,7 +366,7 @@ impl Walk<'_> {
         if over {
             outcomes = &[Outcome::RedirectLimit];
         }
-        let open = row.play == Play::TwoMore && index >= ENDLESS_LISTED;
+        let open = matches!(row.play, Play::TwoMore | Play::Alike) && index >= ENDLESS_LISTED;
         self.entries.push(Entry { place, outcomes, requests, records, open });
         if requests.max == 0 || open {
             return;

@@ -282,7 +282,7 @@ impl Web {
                 };
                 others.flat_map(heads).collect()
             }
-            Play::TwoMore => {
+            Play::TwoMore | Play::Alike => {
                 let next = index.saturating_mul(2).min(ENDLESS - 3);
                 vec![link(row, next + 1), link(row, next + 2)]
             }

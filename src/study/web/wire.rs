@@ -5,7 +5,7 @@
 //!
 //! Source: RFC 9112 (framing); RFC 9110, section 8.4 (codings); RFC 1950 to 1952, 7932, 8878.
 
-use super::hostile::{Hostile, Play, WALLS, heavy, sessions};
+use super::hostile::{Hostile, Play, WALLS, alike, heavy, sessions};
 use super::page::Reply;
 use super::{Coding, Host, Place, Resource, Web, signed};
 use flate2::Compression;
@@ -234,8 +234,17 @@ pub fn script(web: &Web, place: Place, play: Play, asked: u32, terms: Terms) -> 
             let reply = Reply::html(wall.status, wall.body());
             send(&Reply { fields: wall.fields.to_owned(), ..reply })
         }
+        Play::Alike => {
+            let Resource::Row { index, .. } = place.resource else { return vec![Step::Close] };
+            let links: Vec<String> =
+                web.links(place).iter().map(|link| web.path(link.to)).collect();
+            send(&Reply::html(200, alike::body(&host.name, index, &links)))
+        }
         Play::Signed if terms.signed => send(&web.play_reply(place, Play::Plain)),
-        Play::Signed => {
+        Play::SignedRules if terms.signed => {
+            send(&Reply::text("User-agent: *\nDisallow: /closed\n".to_owned()))
+        }
+        Play::Signed | Play::SignedRules => {
             let body = "<!DOCTYPE html><title>403</title><p>Sign your requests.".to_owned();
             send(&Reply { fields: signed::ASKS.to_owned(), ..Reply::html(403, body) })
         }

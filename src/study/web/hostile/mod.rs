@@ -6,6 +6,7 @@
 //! it is in one table: [`Hostile::spec`]. The behaviour is carried out by [`super::wire`] and by
 //! the servers.
 
+pub(super) mod alike;
 pub(super) mod heavy;
 pub(super) mod sessions;
 mod table;
@@ -80,6 +81,8 @@ pub enum Play {
     Plain,
     /// Sends a page with links to two more pages, without end.
     TwoMore,
+    /// Sends a page with links to two more pages, without end, that are nearly the same.
+    Alike,
     /// Sends a page each of whose links has a new session id.
     Sessions,
     /// Redirects to this path.
@@ -135,6 +138,8 @@ pub enum Play {
     Heavy(Heavy),
     /// Refuses a request that isn't signed, and asks for a signature.
     Signed,
+    /// The same of a robots.txt that disallows `/closed`.
+    SignedRules,
     /// Keeps crawlers out, in a way of its own for each resource: see [`WALLS`].
     Wall,
 }

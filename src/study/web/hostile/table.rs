@@ -58,6 +58,7 @@ impl Hostile {
             | Self::SessionIds => self.spec_of_turning(),
             Self::Mute | Self::StallHead | Self::StallBody | Self::CutBody => self.spec_of_stalls(),
             Self::RobotsError | Self::RobotsLoop | Self::RobotsHuge => self.spec_of_robots(),
+            Self::SignedRobots | Self::SignedRedirect => self.spec_of_signed_robots(),
             Self::BombEmpty
             | Self::LongHosts
             | Self::ManyRules
@@ -77,6 +78,7 @@ impl Hostile {
                 const ROWS: &[Row] = &[INDEX, Row { count: COUNT, asked: Asked::Perhaps, ..WALL }];
                 Spec { quick: false, rows: ROWS, ..PLAIN }
             }
+            Self::Calendar | Self::Facets | Self::Maze => self.spec_of_alike(),
             Self::Signatures => {
                 // A crawler that doesn't sign is refused.
                 const PAGE: Row = row("/signed", Play::Signed, &[Ok, HttpError]);
@@ -244,6 +246,22 @@ impl Hostile {
         Spec { rows, ..PLAIN }
     }
 
+    fn spec_of_alike(self) -> Spec {
+        const fn rows(path: &'static str) -> [Row; 2] {
+            let page = once(path, Play::Alike, &[Ok, Repeats]);
+            [INDEX, Row { count: ENDLESS, asked: Asked::Perhaps, ..page }]
+        }
+        const CALENDAR: &[Row] = &rows("/calendar/2026/day/");
+        const FACETS: &[Row] = &rows("/goods?sort=price&filter=");
+        const MAZE: &[Row] = &rows("/maze/x");
+        let rows = match self {
+            Self::Calendar => CALENDAR,
+            Self::Facets => FACETS,
+            _ => MAZE,
+        };
+        Spec { quick: false, rows, ..PLAIN }
+    }
+
     fn spec_of_turning(self) -> Spec {
         let rows: &'static [Row] = match self {
             Self::RedirectLoop => {
@@ -352,6 +370,28 @@ impl Hostile {
                 Spec { rows: ROWS, ..PLAIN }
             }
         }
+    }
+
+    /// A crawler that doesn't sign gets no rules, so everything is allowed.
+    fn spec_of_signed_robots(self) -> Spec {
+        const RULES: Row = Row {
+            asked: Asked::Perhaps,
+            ..row("/robots.txt", Play::SignedRules, &[Ok, HttpError])
+        };
+        const CLOSED: Row =
+            Row { asked: Asked::Perhaps, ..once("/closed", Play::Plain, &[RobotsDenied, Ok]) };
+        const OPEN: Row = Row { count: 6, ..once("/open", Play::Plain, &[Ok]) };
+        const DIRECT: &[Row] = &[RULES, INDEX, CLOSED, OPEN];
+        const TO: Play = Play::RedirectTo("/rules");
+        const REDIRECTED: &[Row] = &[
+            Row { play: TO, outcomes: &[Redirect], ..RULES },
+            Row { path: "/rules", ..RULES },
+            INDEX,
+            CLOSED,
+            OPEN,
+        ];
+        let rows = if self == Self::SignedRobots { DIRECT } else { REDIRECTED };
+        Spec { quick: false, rows, ..PLAIN }
     }
 
     fn spec_of_heavy(self) -> Spec {
