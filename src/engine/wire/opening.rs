@@ -23,6 +23,10 @@ pub(in crate::engine) const TEXT_BYTES_MAX: usize = 128 << 10;
 /// once more for its links.
 const DECODE_UNITS_MAX: usize = 1 << 20;
 
+/// The capacity up to which the buffer of a text is kept for the next page, in bytes: that of a
+/// bomb would be there to the end.
+const TEXT_SPARE_BYTES: usize = 2 * TEXT_BYTES_MAX;
+
 /// The budget of one call of the decoder for the beginning of a long text, in units of work: what
 /// is decoded too much is at most that.
 const PIECE_UNITS: usize = 32 << 10;
@@ -59,6 +63,7 @@ impl Opening {
         let media = MediaType::of(head, bytes);
         let markup = mime::markup(media.as_ref(), head, bytes);
         self.text.clear();
+        self.text.shrink_to(TEXT_SPARE_BYTES);
         (self.is_html, self.is_decoded, self.is_whole) = (false, false, false);
         if !matches!(markup, Markup::Html | Markup::Sniff) {
             return;
