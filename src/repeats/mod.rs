@@ -1,7 +1,7 @@
 //! Pages that repeat: calendars, listings by every combination of filters, and traps show the same
 //! page under ever new URLs.
 //!
-//! For each [pattern](pattern) of URLs the page before is remembered, and the number of pages in a
+//! For each [`pattern`] of URLs the page before is remembered, and the number of pages in a
 //! row that were alike: the same bytes, or the same words in more than 200 of them (see [`text`]),
 //! or, in a [series](pattern::is_of_series), texts that are nearly the same. After some the
 //! pattern is *slowed*, after some more it is *ended*: its URLs aren't requested any more.
