@@ -68,8 +68,7 @@ pub enum Work {
     /// for each.
     Again,
     /// Signatures of requests, each with a fixed cost, and bytes of the fields that ask for them.
-    /// Charged to the queues budget, on
-    /// which the next URL of a server waits.
+    /// Charged to the queues budget, on which the next URL of a server waits.
     Signed,
 }
 

@@ -1,10 +1,11 @@
 //! Pages that repeat: calendars, listings by every combination of filters, and traps show the same
 //! page under ever new URLs.
 //!
-//! For each [`pattern`] of URLs the page before is remembered, and the number of pages in a
-//! row that were alike: the same bytes, or the same words in more than 200 of them (see [`text`]),
-//! or, in a [series](pattern::is_of_series), texts that are nearly the same. After some the
-//! pattern is *slowed*, after some more it is *ended*: its URLs aren't requested any more.
+//! For each [`pattern`] of URLs the page before is remembered, and the number of pages in a row
+//! that were alike in their first 32 KiB: all bytes and the length, or the words if they are more
+//! than 200 (see [`text`]), or, in a [series](pattern::is_of_series), nearly the words. After
+//! some the pattern is *slowed*, after some more it is *ended*: its URLs aren't requested any
+//! more.
 //!
 //! Laws: pages of a pattern that is slowed or ended don't count for wider ones, so the narrowest
 //! is. A pattern is ended only after pages that were each alike to the one before it, and isn't

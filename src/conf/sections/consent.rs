@@ -43,9 +43,10 @@ section! {
 
 section! {
     /// Sites that show the same page under ever new URLs: calendars, listings by all combinations
-    /// of filters, traps. Pages are alike if they have the same bytes, or the same words if they
-    /// are more than 200; of URLs with a query, or with a segment of their path without letters, if
-    /// the words are nearly the same (at most 3 of the 64 bits of their SimHash differ).
+    /// of filters, traps. Pages are alike if they have the same length and the same first 32 KiB,
+    /// or there the same words if they are more than 200; of URLs with a query, or with a segment
+    /// of their path without letters, if the words are nearly the same (at most 3 of the 64 bits
+    /// of their SimHash differ).
     repeats: Repeats {
         /// Alike pages in a row, in a directory or under one path with queries, after which its
         /// URLs go behind the others of their server. Numbers in paths count as the same.
