@@ -19,7 +19,7 @@ pub mod text;
 
 use crate::ground::map::Map;
 use crate::url::Fingerprinter;
-use smallvec::SmallVec;
+use pattern::Patterns;
 use std::hash::BuildHasher;
 use text::Text;
 
@@ -119,16 +119,17 @@ impl Repeats {
         if self.is_quiet() {
             return Pace::Free;
         }
-        let paces = pattern::patterns(target);
-        let paces = paces.iter().filter_map(|own| self.paces.get(self.key(origin, own)));
+        let patterns = Patterns::of(origin, target);
+        let paces = patterns.with_origin().filter_map(|own| self.paces.get(self.key(own)));
         paces.copied().max().unwrap_or(Pace::Free)
     }
 
     /// Notes a page that was fetched. Returns the pattern that is slowed or ended for it.
     pub fn note(&mut self, origin: &str, target: &str, like: Likeness) -> Option<Change> {
-        let (patterns, is_of_series) = (pattern::patterns(target), pattern::is_of_series(target));
-        for pattern in patterns.into_iter().rev() {
-            let key = self.key(origin, &pattern);
+        let patterns = Patterns::of(origin, target);
+        let is_of_series = pattern::is_of_series(target);
+        for pattern in patterns.with_origin().rev() {
+            let key = self.key(pattern);
             let row = match self.runs.get(key) {
                 Some(run) if run.last.is_like(&like, is_of_series) => run.row.saturating_add(1),
                 _ => 1,
@@ -138,7 +139,7 @@ impl Repeats {
             let pace = self.pace_after(row);
             if before < pace {
                 self.paces.put(key, pace);
-                return Some(Change { pattern, pace, row });
+                return Some(Change { pattern: patterns.text(pattern), pace, row });
             }
             if before == Pace::Slowed && row == 1 {
                 self.paces.put(key, Pace::Free);
@@ -163,9 +164,8 @@ impl Repeats {
         }
     }
 
-    fn key(&self, origin: &str, pattern: &str) -> u64 {
-        let text: SmallVec<[u8; 128]> = origin.bytes().chain(pattern.bytes()).collect();
-        self.hash.of(&text).0
+    fn key(&self, pattern: &[u8]) -> u64 {
+        self.hash.of(pattern).0
     }
 }
 

@@ -5,25 +5,65 @@
 //!
 //! Law: a pattern of a URL is that of all URLs below it. The patterns of a URL come from the widest
 //! to the narrowest, at most [`PATTERNS_MAX`].
-//! Cost: one pass over the target for each of its patterns.
+//! Cost: one pass over the target; no allocation unless the URL is long.
 
 use smallvec::SmallVec;
 
 /// The maximum number of patterns of a URL: its server, directories, and the path with a query.
 pub const PATTERNS_MAX: usize = 6;
+/// The length of a URL from which on its patterns are allocated, in bytes.
+const INLINE_BYTES: usize = 256;
 
-/// Returns the patterns of a URL with this target, as texts: `/`, `/a/`, `/a/b/`, `/a/b/c?`.
-pub fn patterns(target: &str) -> SmallVec<[String; PATTERNS_MAX]> {
-    let (path, query) =
-        target.split_once('?').map_or((target, None), |(path, all)| (path, Some(all)));
-    let plain = without_numbers(path);
-    let slashes = plain.bytes().enumerate().filter(|(_, byte)| *byte == b'/');
-    let directories = slashes.map(|(at, _)| plain[..=at].to_owned());
-    let mut all: SmallVec<[String; PATTERNS_MAX]> = directories.take(PATTERNS_MAX - 1).collect();
-    if query.is_some() {
-        all.push(plain + "?");
+/// The patterns of a URL, such as `/`, `/a/`, `/a/b/` and `/a/b/c?`: beginnings of one text.
+#[derive(Debug)]
+pub struct Patterns {
+    /// The origin, the path without numbers, and `?` if there is a query.
+    text: SmallVec<[u8; INLINE_BYTES]>,
+    /// The length of the origin in it.
+    origin: usize,
+    /// Where each pattern ends in it.
+    ends: SmallVec<[usize; PATTERNS_MAX]>,
+}
+
+impl Patterns {
+    /// Returns the patterns of a URL.
+    pub fn of(origin: &str, target: &str) -> Self {
+        let (path, query) =
+            target.split_once('?').map_or((target, None), |(path, all)| (path, Some(all)));
+        let mut all = Self { text: SmallVec::new(), origin: origin.len(), ends: SmallVec::new() };
+        all.text.extend_from_slice(origin.as_bytes());
+        for byte in path.bytes() {
+            all.push(byte);
+        }
+        if query.is_some() {
+            all.text.push(b'?');
+            all.ends.push(all.text.len());
+        }
+        all
     }
-    all
+
+    /// Appends a byte of a path: of a run of digits, one zero.
+    fn push(&mut self, byte: u8) {
+        let is_inside = self.text.len() > self.origin && self.text.ends_with(b"0");
+        match byte {
+            b'0'..=b'9' if is_inside => return,
+            b'0'..=b'9' => self.text.push(b'0'),
+            byte => self.text.push(byte),
+        }
+        if byte == b'/' && self.ends.len() < PATTERNS_MAX - 1 {
+            self.ends.push(self.text.len());
+        }
+    }
+
+    /// Returns each pattern with the origin before it, as one text, from the widest on.
+    pub fn with_origin(&self) -> impl DoubleEndedIterator<Item = &[u8]> {
+        self.ends.iter().map(|end| &self.text[..*end])
+    }
+
+    /// Returns the text of a pattern, given with the origin before it.
+    pub fn text(&self, with_origin: &[u8]) -> String {
+        String::from_utf8_lossy(&with_origin[self.origin..]).into_owned()
+    }
 }
 
 /// Returns whether a URL is one of a series by its form: it has a query, or a segment of its path
@@ -35,19 +75,6 @@ pub fn is_of_series(target: &str) -> bool {
             && !segment.bytes().any(|byte| byte.is_ascii_alphabetic())
     };
     query || path.split('/').any(is_number)
-}
-
-/// Returns a path with each run of digits replaced by one zero.
-fn without_numbers(path: &str) -> String {
-    let mut text = String::with_capacity(path.len());
-    for letter in path.chars() {
-        match letter {
-            '0'..='9' if text.ends_with('0') => {}
-            '0'..='9' => text.push('0'),
-            letter => text.push(letter),
-        }
-    }
-    text
 }
 
 #[cfg(test)]
@@ -82,9 +109,13 @@ mod tests {
             ("/shop?color=red&size=m", &["/", "/shop?"]),
             ("/a/item12?x", &["/", "/a/", "/a/item0?"]),
             ("/1/2/3/4/5/6/7?x", &["/", "/0/", "/0/0/", "/0/0/0/", "/0/0/0/0/", "/0/0/0/0/0/0/0?"]),
+            ("0/1", &["0/"]),
             ("/caf%C3%A9/x", &["/", "/caf%C0%A0/"]),
         ] {
-            assert_eq!(patterns(target).as_slice(), expected, "{target}");
+            let patterns = Patterns::of("http://a0", target);
+            let texts: Vec<String> =
+                patterns.with_origin().map(|pattern| patterns.text(pattern)).collect();
+            assert_eq!(texts, expected, "{target}");
         }
     }
 }
