@@ -27,7 +27,9 @@ struct Visit {
     number: u32,
     began: u64,
     ended: u64,
+    /// The number of requests: that of its lines, or the highest number that one has.
     requests: u64,
+    lines: u64,
     /// Whether a request was sent.
     is_sent: bool,
     /// Until when replies asked the crawler to wait.
@@ -185,7 +187,8 @@ impl Books {
             *visit = Visit { run, number, began, crawl_delay, ..Visit::default() };
         }
         let visit = &mut self.visits[event.server as usize];
-        visit.requests = (visit.requests + 1).max(number.into());
+        visit.lines += 1;
+        visit.requests = visit.requests.max(visit.lines).max(number.into());
         visit.is_sent |= event.what != What::NoConnection;
         visit.ended = visit.ended.max(event.ended);
         if event.wait > 0 {

@@ -48,22 +48,8 @@ fn books(nodes: usize, skew: u64) -> impl Fn() -> Books {
 fn audited(books: &impl Fn() -> Books, requests: &[Asked]) -> (Vec<Breach>, u64) {
     let mut books = books();
     let mut found = Vec::new();
-    for &(node, server, visit, at, ended) in requests {
-        let (at, ended) = (at * MS, ended * MS);
-        let event = Event {
-            what: What::Request(1),
-            at,
-            ended,
-            began: at,
-            owed: 0,
-            wait: 0,
-            server,
-            address: 0,
-            visit,
-            clock: Clock { run: node, drift_ms: 0 },
-            place: Place::default(),
-            rule: 0,
-        };
+    for asked in requests {
+        let event = event(asked, 1);
         if books.is_shared() {
             let began = Event { what: What::Visit, ..event };
             books.take(&began, &mut |breach| found.push(breach));
@@ -71,6 +57,43 @@ fn audited(books: &impl Fn() -> Books, requests: &[Asked]) -> (Vec<Breach>, u64)
         books.take(&event, &mut |breach| found.push(breach));
     }
     (found, books.tally.late)
+}
+
+/// Returns the event of a request with this number in its visit.
+fn event(&(node, server, visit, at, ended): &Asked, number: u32) -> Event {
+    let (at, ended) = (at * MS, ended * MS);
+    Event {
+        what: What::Request(number),
+        at,
+        ended,
+        began: at,
+        owed: 0,
+        wait: 0,
+        server,
+        address: 0,
+        visit,
+        clock: Clock { run: node, drift_ms: 0 },
+        place: Place::default(),
+        rule: 0,
+    }
+}
+
+/// Requests that were sent together have the same time, and their lines come in the order in which
+/// the replies were dealt with.
+#[test]
+fn the_requests_of_a_visit_come_in_any_order() {
+    for numbers in [[1, 2, 3], [3, 1, 2], [2, 3, 1]] {
+        for (next, expected) in [(405, vec![]), (404, vec![gap(Kind::Server, 299, 300)])] {
+            let (mut books, mut found) = (books(1, 0)(), Vec::new());
+            for number in numbers {
+                let event = event(&(0, 0, 1, 100, 105), number);
+                books.take(&event, &mut |breach| found.push(breach));
+            }
+            let event = event(&(0, 0, 2, next, next + 5), 1);
+            books.take(&event, &mut |breach| found.push(breach));
+            assert_eq!(found, expected, "{numbers:?}");
+        }
+    }
 }
 
 #[test]
