@@ -448,7 +448,9 @@ fn notes(log: &[u8], port: u16) -> BTreeMap<String, Vec<String>> {
         let said =
             |name: &str, words: Option<Cow<'_, str>>| words.map(|it| format!("{name}: {it}"));
         let means = [said("allowed", entry.extra.allowed), said("reserved", entry.extra.reserved)];
-        let words = words.chain(means.into_iter().flatten());
+        let plain = |url: Cow<'_, str>| url.replacen(&format!(":{port}"), "", 1).into();
+        let canonical = said("canonical", entry.extra.canonical.map(plain));
+        let words = words.chain(means.into_iter().flatten()).chain(canonical);
         let shown = shown.chain(entry.extra.consent);
         (url, words.chain(shown.map(Into::into)).collect())
     };
@@ -486,7 +488,11 @@ fn check<'a>(script: &'a Script, result: &'a Result) -> impl Iterator<Item = Str
     });
     let notes = script.notes.iter().filter_map(|(url, word)| {
         let words = result.notes.get(url).map_or(&[][..], Vec::as_slice);
-        (!words.contains(word)).then(|| format!("{url}: annotated {words:?}, not with {word}"))
+        let is_kept = match word.strip_prefix("without ") {
+            Some(absent) => !words.iter().any(|word| word.starts_with(absent)),
+            None => words.contains(word),
+        };
+        (!is_kept).then(|| format!("{url}: annotated {words:?}, not {word}"))
     });
     let seen = move |host: &String| result.seen.get(host).map(|(targets, _)| targets.clone());
     let requests = script.requests.iter().filter_map(move |(host, count)| {

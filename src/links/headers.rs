@@ -31,6 +31,9 @@ pub fn header_links(value: &[u8], settings: &Settings, found: &mut Found) {
         }
         rest = parameters.rest;
         let rel = Rel::of(rel.unwrap_or_default(), media);
+        if rel.canonical && !anchored {
+            found.set_canonical(settings, reference, true);
+        }
         let wanted = rel.page || (rel.embed && settings.requisites);
         if wanted && !anchored {
             let kind = if rel.page { Kind::Header } else { Kind::Embed };

@@ -225,6 +225,9 @@ pub struct Found {
     statements: Vec<Statement>,
     /// Whether there were more of them than are kept.
     has_more_statements: bool,
+    /// The reference of the first link with the relation `canonical`, and whether it was in a
+    /// header field; only if the settings want statements.
+    canonical: Option<(Box<[u8]>, bool)>,
     charset: Option<&'static Encoding>,
     cut: Cut,
     /// The different targets (references without their fragments) found so far, each with whether
@@ -305,6 +308,7 @@ impl Found {
         self.directives = Directives::default();
         self.statements.clear();
         self.has_more_statements = false;
+        self.canonical = None;
         self.charset = None;
         self.cut = Cut::default();
         self.targets.clear();
@@ -348,6 +352,14 @@ impl Found {
     /// Returns whether there are more than [`Found::statements`] returns.
     pub fn has_more_statements(&self) -> bool {
         self.has_more_statements
+    }
+
+    /// Returns the reference by which the page names the URL that it prefers (RFC 6596), and the
+    /// base that it is relative to, if that isn't the URL of the page; `None` if it names none, or
+    /// if the settings don't want statements.
+    pub fn canonical(&self) -> Option<(&[u8], Option<&[u8]>)> {
+        let (reference, is_field) = self.canonical.as_ref()?;
+        Some((reference, self.base().filter(|_| !is_field)))
     }
 
     /// Returns the charset of the first `meta` that names one, within the first 64 KiB of the page.
@@ -454,6 +466,13 @@ impl Found {
             self.cut.targets += 1;
         }
         has_room
+    }
+
+    /// Stores the reference of a link with the relation `canonical`, if it is the first.
+    fn set_canonical(&mut self, settings: &Settings, reference: &[u8], is_field: bool) {
+        if settings.statements && self.canonical.is_none() {
+            self.canonical = Some((reference.into(), is_field));
+        }
     }
 
     fn add_statement(&mut self, name: &[u8], content: &[u8]) {

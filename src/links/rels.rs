@@ -14,6 +14,8 @@ pub(super) struct Rel {
     pub(super) embed: bool,
     /// True if the list contains `nofollow`.
     pub(super) nofollow: bool,
+    /// True if the list contains `canonical`: the link names the URL that the page prefers.
+    pub(super) canonical: bool,
 }
 
 /// Relations that lead to pages.
@@ -63,6 +65,7 @@ impl Rel {
             rel.page |= PAGE.iter().any(is);
             rel.embed |= EMBED.iter().any(is);
             rel.nofollow |= is(&b"nofollow".as_slice());
+            rel.canonical |= is(&b"canonical".as_slice());
         }
         rel.page &= !rel.embed && media.is_none_or(is_page);
         rel
@@ -81,8 +84,9 @@ mod tests {
 
     #[test]
     fn relations() {
-        let cases: [(&str, Option<&str>, bool, bool, bool); 9] = [
+        let cases: [(&str, Option<&str>, bool, bool, bool); 10] = [
             ("next", None, true, false, false),
+            ("Canonical", None, true, false, false),
             ("  Next\tNoFollow ", None, true, false, true),
             ("alternate", Some("application/atom+xml"), false, false, false),
             ("alternate", Some("Text/HTML; charset=utf-8"), true, false, false),
@@ -94,7 +98,8 @@ mod tests {
         ];
         for (list, media, page, embed, nofollow) in cases {
             let rel = Rel::of(list.as_bytes(), media.map(str::as_bytes));
-            assert_eq!(rel, Rel { page, embed, nofollow }, "{list} {media:?}");
+            let canonical = list == "Canonical";
+            assert_eq!(rel, Rel { page, embed, nofollow, canonical }, "{list} {media:?}");
         }
     }
 }

@@ -471,6 +471,12 @@ impl<'a> ParsedTag<'a> {
 
     fn link(self, found: &mut Found) {
         let rel = self.rel(found);
+        if rel.canonical
+            && !self.is_srcdoc
+            && let Some(href) = self.value(found, Attribute::Href)
+        {
+            found.set_canonical(self.settings, &href, false);
+        }
         if rel.page {
             self.push(found, Kind::Related, rel.nofollow, Attribute::Href);
         } else if rel.embed && self.settings.requisites {

@@ -23,8 +23,7 @@
 //! - `server`: the origin
 //! - `visit`: which visit of that server, from 1
 //! - `conn`: the number of the connection in this run
-//! - `run`, `line`: when the run began, which identifies it, and the number of the line in the
-//!   run, from 1
+//! - `run`, `line`: when the run began, which identifies it, and the line's number in it, from 1
 //! - `address`: the IP address that was connected to
 //! - `request`: which request of its visit it was, from 1
 //! - `sent`, `ended`: when the request was sent and when its reply ended, in microseconds since
@@ -44,6 +43,7 @@
 //! - `chain`: of a redirect target, the first URL of its chain
 //! - `consent`: what was said of the use of the page, as it was written
 //! - `allowed`, `reserved`: the purposes for which it may be used, and may not
+//! - `canonical`: the URL that the page prefers (rel=canonical), if it isn't its own
 //! - `sitemaps`: the sitemaps that a robots.txt names, those of its first kilobytes
 //! - `quality`: the quality with which the URL was queued, if it follows from the page that it was
 //!   found on
@@ -146,6 +146,8 @@ pub struct Line<'a> {
     pub chain: Option<&'a str>,
     /// What was said of the use of the page; `None` if nothing was.
     pub usage: Option<Usage<'a>>,
+    /// The URL that the page prefers; `None` if that is its own, or if it names none.
+    pub canonical: Option<&'a str>,
     /// The sitemaps that a robots.txt names in its first kilobytes; empty for other replies.
     pub sitemaps: &'a [&'a str],
     /// The quality with which the URL was queued; `None` if it doesn't follow from how the URL was
@@ -278,6 +280,7 @@ impl Line<'_> {
                 .collect(),
             allowed: words(self.usage.map(|usage| usage.allowed)),
             reserved: words(self.usage.map(|usage| usage.reserved)),
+            canonical: self.canonical.map(|url| cut(url, URL_BYTES_MAX).into()),
             sitemaps: sitemaps_within(self.sitemaps),
             quality: self.quality,
             score: self.score,
@@ -441,6 +444,9 @@ pub struct Extra<'a> {
     /// The purposes for which its use is reserved, separated by spaces.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub reserved: Option<Cow<'a, str>>,
+    /// The URL that the page prefers, if it isn't its own.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub canonical: Option<Cow<'a, str>>,
     /// The sitemaps that a robots.txt names.
     #[serde(borrow, default, skip_serializing_if = "Vec::is_empty")]
     pub sitemaps: Vec<Cow<'a, str>>,

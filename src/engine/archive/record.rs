@@ -316,6 +316,7 @@ impl Engine {
             hops: u32::from(fetch.item.hops),
             chain: fetch.chain.as_deref(),
             usage: said.as_ref().map(Said::view),
+            canonical: fetch.shown.canonical.as_deref(),
             sitemaps,
             quality: self.quality_to_log(&fetch.item),
             score: facts.score,

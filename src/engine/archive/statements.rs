@@ -29,6 +29,8 @@ use crate::http::response::Head;
 use crate::links::{self, Found, Scanner};
 use crate::robots::Rules;
 use crate::store;
+use crate::url::canon::Joiner;
+use crate::url::{Batch, Url, UrlRef};
 use encoding_rs::UTF_8;
 use std::ops::BitOr;
 
@@ -51,6 +53,7 @@ pub(super) fn units_max(head_bytes_max: usize) -> usize {
 /// Reads what pages say of their use, one after the other.
 #[derive(Debug)]
 pub(super) struct Reader {
+    settings: links::Settings,
     scanner: Scanner,
     found: Found,
 }
@@ -83,11 +86,11 @@ impl Reader {
             statements: true,
             ..settings.clone()
         };
-        Self { scanner: Scanner::new(settings), found: Found::new() }
+        Self { scanner: Scanner::new(settings.clone()), settings, found: Found::new() }
     }
 
     /// Returns what was said of the use of a page; `None` if that is nothing. `html` is the
-    /// beginning of its text, if it is HTML.
+    /// beginning of its text, if it is HTML. [`Reader::canonical`] returns the URL that it prefers.
     fn of(
         &mut self,
         (fetch, head, reply): (&Fetch, &Head, &Reply),
@@ -106,6 +109,10 @@ impl Reader {
         let label = media.as_ref().and_then(|media| media.charset.as_deref());
         let units = self.find(html, label);
         turn.charge(Work::Archived, STATEMENT_WEIGHT * bytes.len() + units);
+        for (_, value) in head.fields(bytes).filter(|(name, _)| name.eq_ignore_ascii_case(b"link"))
+        {
+            links::header_links(value, &self.settings, &mut self.found);
+        }
         for (name, content) in self.found.statements() {
             add_meta(&mut all, name, content, (product, is_image));
         }
@@ -113,6 +120,21 @@ impl Reader {
             all.note_cut();
         }
         (!all.is_empty()).then(|| Box::new(all))
+    }
+
+    /// Returns the URL that the page read last prefers, given its own; `None` if that is its own,
+    /// or if it names none that could be fetched.
+    fn canonical(&self, url: UrlRef<'_>, turn: &mut Turn) -> Option<Box<str>> {
+        let (reference, base) = self.found.canonical()?;
+        let mut join = |from: UrlRef<'_>, reference: &[u8]| {
+            let (mut batch, mut joiner) = (Batch::new(), Joiner::new(from));
+            let joined = joiner.join(reference, UTF_8, &mut batch);
+            turn.charge(Work::Archived, reference.len() + joiner.take_work());
+            joined.is_ok().then(|| batch.get(0).to_owned())
+        };
+        let base = base.and_then(|base| join(url, base));
+        let canonical = join(base.as_ref().map_or(url, Url::view), reference)?;
+        (canonical.as_str() != url.as_str()).then(|| canonical.as_str().into())
     }
 
     /// Finds the `meta` elements at the beginning of a page, whose charset its head names `label`.
@@ -209,10 +231,10 @@ fn of_rules(rules: &Rules, target: &str) -> (Statements, usize) {
 
 impl Engine {
     /// Returns what was said of the use of a page whose reply would be archived, and was opened;
-    /// `None` if that is nothing, or isn't recorded.
+    /// `None` if that is nothing, or isn't recorded. Notes the URL that the page prefers.
     pub(in crate::engine) fn statements_of(
         &mut self,
-        fetched: &FinishedFetch<'_>,
+        fetched: &mut FinishedFetch<'_>,
     ) -> Option<Box<Statements>> {
         let FinishedFetch { fetch, reply, .. } = fetched;
         let is_page = !fetch.item.is_robots() && is_kept(fetched.outcome);
@@ -220,7 +242,10 @@ impl Engine {
         let stage = self.turn.enter(Stage::Store, 0);
         let html = self.wire.opening().html(reply);
         let reader = &mut self.archive.statements;
-        let all = reader.of((fetch, head, reply), html, &self.settings, &mut self.turn);
+        let parts = (&*fetch, head, &*reply);
+        let all = reader.of(parts, html, &self.settings, &mut self.turn);
+        let url = UrlRef::from_canonical(fetch.url.as_bytes()).expect("it was fetched");
+        fetch.shown.canonical = reader.canonical(url, &mut self.turn);
         self.turn.back(stage);
         all
     }

@@ -63,6 +63,8 @@ pub(in crate::engine) struct Identity {
 pub(in crate::engine) struct Shown {
     /// What the page is like; `None` if that isn't known.
     pub(in crate::engine) likeness: Option<Likeness>,
+    /// The URL that the page prefers, if it names another than its own.
+    pub(in crate::engine) canonical: Option<Box<str>>,
     /// Why the reply could not be read, or isn't the page; `None` if there is nothing to say.
     pub(in crate::engine) evidence: Option<Box<Evidence>>,
 }

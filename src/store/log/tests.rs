@@ -50,6 +50,7 @@ fn a_line_to_the_byte() {
             allowed: "search",
             reserved: "ai-train ai-input",
         }),
+        canonical: Some("http://example.com/c"),
         sitemaps: &["https://example.com/map.xml"],
         quality: Some(Quality::from_millionths(640_000)),
         score: Some(Quality::from_millionths(2_000_000)),
@@ -62,8 +63,7 @@ fn a_line_to_the_byte() {
          text/html #000 20261120093849078+45 sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ - 3t,lenTrunc \
          {\"run\":1795167520000000,\"line\":9,\"settings\":{\"format\":2,\"from\":0,\
          \"product\":\"sted\",\"obeysRobots\":false,\"burst\":0,\"delay\":0,\
-         \"delayFactorMilli\":0,\
-         \"delayMax\":0,\"addressVisitsMax\":0,\"addressDelay\":0,\
+         \"delayFactorMilli\":0,\"delayMax\":0,\"addressVisitsMax\":0,\"addressDelay\":0,\
          \"domainVisitsMax\":0,\"domainDelay\":0},\
          \"warcFilename\":\"sted-20261120093849-00000.warc.gz\",\"warcFileOffset\":512,\
          \"server\":\"http://example.com\",\"visit\":7,\"conn\":3,\"address\":\"192.0.2.7\",\
@@ -74,6 +74,7 @@ fn a_line_to_the_byte() {
          \"hops\":1,\"chain\":\"http://example.com/0\",\
          \"consent\":[\"meta.robots: \\\"noai\\\"\",\"http.x: \u{e9}\"],\
          \"allowed\":\"search\",\"reserved\":\"ai-train ai-input\",\
+         \"canonical\":\"http://example.com/c\",\
          \"sitemaps\":[\"https://example.com/map.xml\"],\"quality\":0.64,\"score\":2.0,\
          \"detail\":\"bad version\",\"evidence\":\"HTTP/7 \\\\x00\"}\n"
     );
@@ -130,6 +131,7 @@ fn lines_are_read_back() {
             hops: 10,
             chain: (number() % 2 == 0).then_some(note),
             usage: Some(Usage { lines: &usage, allowed: note, reserved: server }),
+            canonical: (number() % 2 == 0).then_some(via),
             sitemaps: &[note, server],
             quality: (number() % 2 == 0).then(|| Quality::from_millionths(number())),
             score: (number() % 2 == 0).then(|| Quality::from_millionths(number() % 1_000_000_000)),

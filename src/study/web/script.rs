@@ -27,6 +27,7 @@
 //! expect http://a.test/x ok         # the outcome of a URL: its last line in the crawl log
 //! expect http://a.test/y ok after 2 # ... which is its second line
 //! note http://a.test/y linksCut     # ... and an annotation of that line, its detail or evidence
+//! note http://a.test/y without x    # none of them begins with these letters
 //! requests a.test 4                 # the number of requests that the server has received
 //! connections a.test 1
 //! ```
