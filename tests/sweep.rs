@@ -7,6 +7,7 @@
 
 pub mod again;
 pub mod qualities;
+mod shares;
 mod signing;
 mod sites;
 
@@ -322,6 +323,7 @@ impl Plan {
         let (mut engine, mut laws) = crawl(&mut draw, seed, &web);
         engine.consent.obeys = purpose(seed);
         laws.obeys = engine.consent.obeys.map(Purpose::name);
+        shares::draw(seed, &mut engine, &mut laws);
         signing::draw(seed, &mut web, &mut engine, &mut laws);
         qualities::draw(seed, &web, &mut engine, &mut world);
         let mut text = String::new();
@@ -520,8 +522,7 @@ fn crawl(draw: &mut Random, seed: u64, web: &sted::study::web::Settings) -> (Set
     let factor = if delay_ms == 0 { 0 } else { draw.pick(&[0, 2, 10]) };
     let (open_max, depth_max) = (draw.pick(&[1, 4, 64]), draw.pick(&[1, 4, 8]));
     let (robots, warc, buffers_mib) = (draw.one_in(2), draw.one_in(2), draw.pick(&[2, 64]));
-    let (address_visits_max, domain_visits_max) =
-        (draw.pick(&[1, 4, 100]), draw.pick(&[1, 4, 100]));
+    let [address_visits_max, domain_visits_max] = [(); 2].map(|()| draw.pick(&[1, 4, 100]));
     let (address_delay_ms, domain_delay_ms) = (draw.pick(&[0, 0, 250]), draw.pick(&[0, 0, 250]));
     let text = format!(
         "[job]\nseeds = [\"http://h0000.test/\"]\n[identity]\ncontact = \"crawler@sted.dev\"\n\
@@ -572,6 +573,7 @@ fn crawl(draw: &mut Random, seed: u64, web: &sted::study::web::Settings) -> (Set
         domain_visits_max,
         address_delay: Duration::from_millis(address_delay_ms),
         domain_delay: Duration::from_millis(domain_delay_ms),
+        random_share_milli: 0,
         turn_units_max: engine.turn_bytes_max + STEP_UNITS,
         // Two records of 64 KiB of head, 1 MiB of body and 4 MiB of framing, at 6 units a byte.
         turn_intake_max: engine.turn_bytes_max + STEP_UNITS + 2 * 6 * ((64 << 10) + (5 << 20)),

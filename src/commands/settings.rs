@@ -260,6 +260,7 @@ fn schedule(conf: &Conf) -> frontier::policy::Settings {
         connect_time_new: schedule.connect_time_new,
         response_time_new: schedule.response_time_new,
         allowance_new: conf.pipeline.allowance_new,
+        random_share_milli: schedule.random_share.thousandths(),
     }
 }
 

@@ -24,7 +24,7 @@
 //! Laws (tested against a naive model, for each policy): no URL is lost or duplicated. No two
 //! visits to a server or a group are closer to each other than its rest. The caps of groups hold. A
 //! server is taken only if its next URL is in memory, and if it is the best of those that may be
-//! visited now. Nothing scans all servers.
+//! visited now (or, in a share of visits, one that has waited long). Nothing scans all servers.
 //! Cost: O(log servers) and O(log URLs of the server) for each call.
 
 #[macro_use]
@@ -258,8 +258,8 @@ impl Frontier {
         self.scheduler.is_outbid(id, (quality.millionths(), pace), now)
     }
 
-    /// Returns the rank of the server that [`Frontier::next`] would take; `None` if it would take
-    /// none.
+    /// Returns the rank of the best server that may be visited; `None` if none may be. See
+    /// [`Scheduler::best`].
     pub fn best(&mut self, now: Instant) -> Option<scheduler::Rank> {
         called!(Best(now));
         self.scheduler.best(now)
@@ -499,7 +499,6 @@ impl Frontier {
     /// there are enough bytes for an append.
     ///
     /// # Errors
-    /// The error of the disk. Nothing is lost, and the call may be repeated.
     /// The error of the disk. Nothing is lost, and the call may be repeated.
     pub fn write(&mut self, all: bool, disk: &mut dyn Disk) -> Result<(), disk::Error> {
         called!(Write(all));

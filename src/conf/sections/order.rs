@@ -24,8 +24,19 @@ section! {
         ///
         /// "quality", "capability" and "yield" need a source in [quality]; without one all URLs are
         /// equal. Only "bfs" and "random" treat all servers equally: the others fetch slow servers,
-        /// poor pages or small sites last, or never.
+        /// poor pages or small sites last, or never. random_share bounds how long a server waits.
         policy: Policy = Policy::Bfs, choice(&policies()), [];
+
+        /// Share of visits that go to the servers that have been ready for the longest time. Ready
+        /// servers are in four lists, by how high the policy ranks them. Such a visit takes the
+        /// oldest server of one list; of 15 such visits, the lists get 8, 4, 2 and 1, the list of
+        /// the highest ranks most.
+        ///
+        /// 0 leaves all visits to the policy. Small lets low-ranked servers wait: up to about 15 /
+        /// random_share visits for each server that was ready before them. Large gives up what the
+        /// policy gains. The time for which an address, a domain or a host with another visit holds
+        /// a ready server back is not bounded.
+        random_share: Decimal = thousandths(0), decimal(0..=500), [];
 
         /// Weight of the old estimate of a server's times against a new measurement. The first
         /// measurement replaces the estimate.

@@ -8,7 +8,7 @@
 //! visit. An *alarm* wakes a group when its clock is over.
 //! Cost: it reads all servers and groups; a crawl never calls it.
 
-use super::policy::{Policy, lot};
+use super::policy::{Policy, Rank, lot};
 use super::server::Standing;
 use super::{Burst, Scheduler, ServerId};
 use std::cmp::Reverse;
@@ -60,6 +60,26 @@ impl Scheduler {
             }
         }
         Ok(())
+    }
+
+    /// Checks that ready servers are taken by age as often as a share of `share_milli` thousandths
+    /// demands, so that their wait is bounded as `lists.rs` says. The shares of a crawl's settings
+    /// and of the caller may differ.
+    ///
+    /// # Errors
+    /// A message that says what contradicts the bound.
+    pub fn audit_waits(&self, share_milli: u32) -> Result<(), String> {
+        if share_milli == 0 {
+            return Ok(());
+        }
+        let Some(lists) = &self.lists else { return Err("no visit is for the oldest".into()) };
+        let servers = self.servers.iter().enumerate();
+        let ready = servers.filter(|(_, server)| server.standing == Standing::InLine);
+        let ranked = ready.filter_map(|(index, server)| {
+            let rank = Rank { fraction: server.rank?, arrival: server.arrival };
+            Some((rank, ServerId::from_index(index)))
+        });
+        lists.check(ranked, share_milli)
     }
 
     /// Returns a server that a group holds back by mistake, if there is one. It is a mistake if the

@@ -20,15 +20,19 @@
 //!
 //! Laws (tested against a naive model, for each policy): [`Scheduler::next`] returns the best
 //! server, by the policy, of all that have a URL in memory, whose rest is over and whose groups all
-//! admit it. No two visits to a server or a group are closer to each other than its rest. The caps
-//! of groups hold. A server that its group may release is not forgotten. One exception bounds a
-//! turn: one call wakes at most [`WAKES_MAX`] snoozed servers and as many groups. The others wake
-//! in the next calls, and until then [`Scheduler::deadline`] is not later than now.
+//! admit it. If the settings set aside a share of the visits for servers that have waited long,
+//! these visits take the oldest server of a list of similar ranks instead, unless a called server
+//! may be visited; that bounds the wait in the ready queue (`lists.rs`). No two visits to a server
+//! or a group are closer to each other than its rest. The caps of groups hold. A server that its
+//! group may release is not forgotten. One exception bounds a turn: one call wakes at most
+//! [`WAKES_MAX`] snoozed servers and as many groups. The others wake in the next calls, and until
+//! then [`Scheduler::deadline`] is not later than now.
 //! Cost: at most two hash look-ups to find a server; O(log servers) for everything else.
 
 mod audit;
 mod groups;
 mod index;
+mod lists;
 mod origins;
 mod outlook;
 pub mod policy;
@@ -50,6 +54,7 @@ use crate::url::{UrlRef, domain};
 pub use audit::Audited;
 use groups::Groups;
 pub use groups::{GroupId, GroupKind};
+use lists::Lists;
 pub use origins::Origin;
 use origins::Origins;
 pub use policy::{Rank, Waiting};
@@ -89,6 +94,8 @@ pub struct Scheduler {
     /// Snoozed servers, by the instant at which they are due, then by arrival. The server that is
     /// due next is the last entry, because a server that enters is most often due last.
     asleep: BTreeMap<Reverse<(Instant, u64)>, ServerId>,
+    /// The servers of the ready queue by age; `None` if no visits are for the oldest.
+    lists: Option<Lists>,
     /// The tables of settings that hold for servers; a server without a table has no entry.
     sites: Map<ServerId, SiteId>,
     prices: Prices,
@@ -109,6 +116,7 @@ impl Scheduler {
             groups: Groups::new(&settings),
             ready: BTreeMap::new(),
             asleep: BTreeMap::new(),
+            lists: Lists::new(&settings),
             sites: Map::default(),
             prices: Prices::default(),
             called: Set::default(),
@@ -244,13 +252,14 @@ impl Scheduler {
         Some(if self.called.contains(&id) { policy::called(own) } else { own })
     }
 
-    /// Takes the best ready server that all its groups admit, and makes it busy. Returns `None` if
-    /// there is no such server, or if none was found in [`MOVES_MAX`] steps. In the latter case
-    /// [`Scheduler::ready`] isn't 0, and the next call continues the search.
+    /// Takes the best ready server that all its groups admit, and makes it busy. A visit set aside
+    /// for servers that have waited long takes the oldest of a list instead. Returns `None` if
+    /// there is no such server, or if none was found in [`MOVES_MAX`] steps, of the ready queue or
+    /// of the lists. In the latter case [`Scheduler::ready`] isn't 0, and the next call continues
+    /// the search.
     pub fn next(&mut self, now: Instant) -> Option<ServerId> {
         self.wake(now);
-        let id = self.first_admitted(now)?;
-        self.ready.pop_last();
+        let id = self.take_next(now)?;
         let server = &mut self.servers[id.index()];
         server.standing = Standing::Visited;
         let groups = server.groups;
@@ -261,8 +270,8 @@ impl Scheduler {
         Some(id)
     }
 
-    /// Returns the rank of the server that [`Scheduler::next`] would take, or `None` if it would
-    /// take none.
+    /// Returns the rank of the best server that may be visited, or `None` if there is none. It is
+    /// the one that [`Scheduler::next`] would take, unless that visit is for the oldest of a list.
     pub fn best(&mut self, now: Instant) -> Option<Rank> {
         self.wake(now);
         let id = self.first_admitted(now)?;

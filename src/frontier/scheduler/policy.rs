@@ -118,6 +118,9 @@ pub struct Settings {
     pub response_time_new: Duration,
     /// The number of requests that a new server is assumed to allow on a connection.
     pub allowance_new: u32,
+    /// The share of visits that go to the oldest server of a list of ready servers, whatever its
+    /// rank, in thousandths; 0 is none. See `lists.rs`.
+    pub random_share_milli: u32,
 }
 
 impl Default for Settings {
@@ -129,6 +132,7 @@ impl Default for Settings {
             connect_time_new: Duration::from_millis(100),
             response_time_new: Duration::from_millis(500),
             allowance_new: 50,
+            random_share_milli: 0,
         }
     }
 }
@@ -175,9 +179,30 @@ const SURE_PAGES: u32 = 6;
 /// isn't given up for a gain that a new connection uses up.
 const STAY: f64 = 0.8;
 
-/// Returns the quotient gain / cost that a fraction was computed from.
-fn quotient(fraction: NonZeroU64) -> f64 {
+/// Returns the quotient gain / cost that a fraction was computed from, whether or not its server is
+/// called.
+pub(super) fn quotient(fraction: NonZeroU64) -> f64 {
     f64::from_bits(!(fraction.get() | NOT_CALLED))
+}
+
+/// The number of URLs that a typical server has waiting.
+const TYPICAL_URLS: u32 = 64;
+/// The quality of a typical URL, in millionths: the mean.
+const TYPICAL_QUALITY: u64 = 1_000_000;
+
+/// Returns the quotient of a typical server: one that has not been measured, with
+/// [`TYPICAL_URLS`] URLs of mean quality and visits of this burst. Returns `None` if quotients have
+/// no magnitude under the policy.
+pub(super) fn typical(burst: Burst, settings: &Settings) -> Option<f64> {
+    if matches!(settings.policy, Policy::Bfs | Policy::Random) {
+        return None;
+    }
+    let server = Estimates::default();
+    let pages = server.counted(burst, settings).min(TYPICAL_URLS);
+    let best_sum = u64::from(pages) * TYPICAL_QUALITY;
+    let waiting = Waiting { urls: TYPICAL_URLS, at_hand: true, best_sum };
+    let rank = server.rank(waiting, burst, settings, Price::default(), (ServerId(0), 0));
+    rank.map(quotient)
 }
 
 /// Returns the fraction that a server with this fraction has if it is called.

@@ -9,9 +9,11 @@
 //!
 //! Law: the first server in the queue that all its groups admit is the best of all that may be
 //! visited. This holds because, if a group that admits a visit holds servers back, the queue has a
-//! better server of that group.
+//! better server of that group. Whichever server leaves the queue, its groups may release another.
 
 use super::groups::{GroupId, GroupKind};
+use super::lists::Turn;
+use super::policy::Rank;
 use super::server::Standing;
 use super::{Scheduler, ServerId, Waiting};
 #[cfg(test)]
@@ -44,20 +46,84 @@ impl Scheduler {
     /// moved to the groups that hold them back.
     pub(super) fn first_admitted(&mut self, now: Instant) -> Option<ServerId> {
         for _ in 0..MOVES_MAX {
-            let (rank, id) = self.ready.last_key_value().map(|(rank, id)| (rank.0, *id))?;
-            let groups = self.servers[id.index()].groups;
-            let mut all = groups.into_iter().flatten();
-            let Some(holder) = all.find(|group| !self.groups.admits(*group, now)) else {
+            let id = *self.ready.last_key_value()?.1;
+            if self.is_admitted(id, now) {
                 return Some(id);
-            };
-            self.ready.pop_last();
-            self.servers[id.index()].standing = Standing::Held;
-            self.groups.hold_back(holder, rank, id);
-            // A group releases one server at a time. This one has left the ready queue, so its
-            // groups may release the next.
-            self.wake_groups(groups, now);
+            }
         }
         None
+    }
+
+    /// Takes the server of the next visit out of the queue: the oldest one of a list if it is the
+    /// turn of the lists and no called server may be visited, otherwise the best one.
+    pub(super) fn take_next(&mut self, now: Instant) -> Option<ServerId> {
+        let best = self.first_admitted(now)?;
+        let lists = self.lists.as_ref().filter(|_| !self.called.contains(&best));
+        let Some(lists) = lists else {
+            self.leave_line(best);
+            return Some(best);
+        };
+        let turn = if lists.is_turn() { Some(self.turn_admitted(now)?) } else { None };
+        let id = turn.map_or(best, |turn| turn.id);
+        let rank = self.leave_line(id);
+        if let Some(lists) = &mut self.lists {
+            lists.count(rank.arrival, turn);
+        }
+        Some(id)
+    }
+
+    /// Returns the next turn of the lists whose server is admitted by all its groups. Older servers
+    /// are moved to the groups that hold them back.
+    fn turn_admitted(&mut self, now: Instant) -> Option<Turn> {
+        for _ in 0..MOVES_MAX {
+            let turn = self.lists.as_ref()?.next_turn()?;
+            if self.is_admitted(turn.id, now) {
+                return Some(turn);
+            }
+        }
+        None
+    }
+
+    /// Returns whether all groups of a server in the queue admit it. If one doesn't, moves the
+    /// server to that group, which holds it back.
+    fn is_admitted(&mut self, id: ServerId, now: Instant) -> bool {
+        let groups = self.servers[id.index()].groups;
+        let mut all = groups.into_iter().flatten();
+        let Some(holder) = all.find(|group| !self.groups.admits(*group, now)) else {
+            return true;
+        };
+        let rank = self.leave_line(id);
+        self.servers[id.index()].standing = Standing::Held;
+        self.groups.hold_back(holder, rank, id);
+        // A group releases one server at a time. This one has left the ready queue, so its groups
+        // may release the next.
+        self.wake_groups(groups, now);
+        false
+    }
+
+    /// Adds a server to the queue, and to a list if there are lists.
+    fn enter_line(&mut self, rank: Rank, id: ServerId) {
+        assert!(self.ready.insert(Reverse(rank), id).is_none(), "ranks are unique");
+        if let Some(lists) = &mut self.lists {
+            lists.insert(rank, id);
+        }
+    }
+
+    /// Removes a server from the queue, and from its list if there are lists. Returns its rank.
+    fn leave_line(&mut self, id: ServerId) -> Rank {
+        // Most often the best server leaves, which needs no search.
+        let last = self.ready.last_entry().filter(|last| *last.get() == id);
+        let rank = if let Some(last) = last {
+            last.remove_entry().0.0
+        } else {
+            let rank = self.servers[id.index()].place().expect("a ready server has a rank");
+            self.ready.remove(&Reverse(rank));
+            rank
+        };
+        if let Some(lists) = &mut self.lists {
+            lists.remove(rank);
+        }
+        rank
     }
 
     /// Ranks an idle server by the state of its queue. If the server has URLs, it becomes ready, or
@@ -93,7 +159,7 @@ impl Scheduler {
         server.standing = Standing::Reading;
         if let Some(place) = server.place() {
             server.standing = Standing::InLine;
-            assert!(self.ready.insert(Reverse(place), id).is_none(), "ranks are unique");
+            self.enter_line(place, id);
         }
     }
 
@@ -121,6 +187,9 @@ impl Scheduler {
         }
         self.ready.remove(&Reverse(before));
         self.ready.insert(Reverse(after), id);
+        if let Some(lists) = &mut self.lists {
+            lists.raise(after);
+        }
         if before < after {
             // A group may hold back a server that is now better than this one, which stands for the
             // group in the queue.
@@ -142,7 +211,7 @@ impl Scheduler {
             Standing::Asleep => _ = self.asleep.remove(&Reverse((server.due, server.arrival))),
             Standing::Held => _ = self.groups.let_go(groups, place()),
             Standing::InLine => {
-                self.ready.remove(&Reverse(place()));
+                self.leave_line(id);
                 self.wake_groups(groups, now);
             }
             _ => return,
@@ -215,7 +284,7 @@ impl Scheduler {
     pub(super) fn wake_group(&mut self, group: GroupId, now: Instant) {
         if let Some((rank, id)) = self.groups.wake(group, now) {
             self.servers[id.index()].standing = Standing::InLine;
-            self.ready.insert(Reverse(rank), id);
+            self.enter_line(rank, id);
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The scheduler against a naive model: random histories of each policy, side by side.
 
 mod bounds;
+mod lists;
 mod model;
 pub(crate) mod prices;
 mod records;
@@ -11,6 +12,7 @@ use super::*;
 use crate::frontier::tests::sabotage::{Sabotage, commit};
 use crate::ground::time::{Now, UnixTime};
 use crate::url::site::{Matcher, Sites};
+use lists::{Checks, Waits};
 use model::{ADDRESSES, DOMAINS, Group, Model, Place, SERVERS, Turn, address, prefix};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -23,10 +25,15 @@ struct Pair {
     model: Model,
     /// Number of each server in the scheduler, by its number in the model.
     ids: Vec<ServerId>,
+    waits: Waits,
 }
 
 impl Pair {
     fn new(seed: u64, policy: Policy) -> Self {
+        Self::with_share(seed, policy, 0, Checks::Both)
+    }
+
+    fn with_share(seed: u64, policy: Policy, random_share_milli: u32, checks: Checks) -> Self {
         let mut random = Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
         let ms = |ms| Duration::from_millis(ms);
         let schedule = policy::Settings {
@@ -34,6 +41,7 @@ impl Pair {
             speedup_milli: random.pick([1_000, 1_200, 3_000]),
             smoothing_milli: random.pick([200, 800]),
             allowance_new: random.pick([1, 3, 50]),
+            random_share_milli,
             ..policy::Settings::default()
         };
         let settings = Settings {
@@ -50,8 +58,9 @@ impl Pair {
         };
         let settings = with_sites(settings, seed);
         let (now, model) = (Instant::from_micros(1), Model::new(settings.clone()));
+        let waits = Waits::new(&settings, checks);
         let scheduler = Scheduler::new(settings);
-        let mut pair = Self { random, now, scheduler, model, ids: Vec::new() };
+        let mut pair = Self { random, now, scheduler, model, ids: Vec::new(), waits };
         // In some histories most servers become known in their middle.
         let met = pair.random.pick([8, 22]);
         (0..met).for_each(|_| pair.meet());
@@ -158,6 +167,7 @@ impl Pair {
         } else if known.queue.is_empty() {
             known.place = Place::Nowhere;
         }
+        self.follow_waits();
     }
 
     fn add(&mut self, server: usize) {
@@ -194,6 +204,7 @@ impl Pair {
     /// Laws: a server that is returned may be visited, and is the best of all that may; if one may
     /// be, one is returned.
     fn next(&mut self) -> Option<usize> {
+        let line = self.line();
         let expected = self.model.best(self.now);
         let looks = self.random.below(4) == 0;
         let best = if looks { self.scheduler.best(self.now) } else { None };
@@ -205,12 +216,14 @@ impl Pair {
             return None;
         };
         let server = self.ids.iter().position(|other| *other == id).expect("a known server");
-        assert_eq!(Some(server), expected, "the best goes first");
-        assert!(!looks || best == self.scheduler.server(id).place(), "and is announced");
+        self.check_taken(&line, expected, server);
+        let first = expected.and_then(|first| self.scheduler.server(self.ids[first]).place());
+        assert!(!looks || best == first, "and is announced");
         let known = &mut self.model.servers[server];
         assert_eq!(known.place, Place::Ready);
         known.place = Place::Nowhere;
         known.visit = Some(Turn { began: self.now, counts: true, address: known.address });
+        self.follow_waits();
         Some(server)
     }
 
@@ -327,6 +340,7 @@ impl Pair {
         let waiting = self.waiting(server);
         self.scheduler.hand_back(self.ids[server], waiting, self.now);
         self.model.hand_back(server, self.now);
+        self.note_handed_back(server);
     }
 
     fn snooze(&mut self, server: usize) {
@@ -380,7 +394,9 @@ impl Pair {
 
     /// Laws: states are what the model says, nothing is out of place, and no wake-up comes too
     /// late.
-    fn check(&self) {
+    fn check(&mut self) {
+        self.follow_waits();
+        self.audit_waits();
         let mut waiting = 0;
         for (id, known) in self.ids.iter().zip(&self.model.servers) {
             let server = self.scheduler.server(*id);

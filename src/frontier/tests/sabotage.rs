@@ -13,6 +13,12 @@ pub(crate) enum Sabotage {
     RanksStale,
     /// A group releases the worst of the servers that it holds back.
     WorstReleased,
+    /// A third of the servers that become ready are in none of the lists by age.
+    ListsIncomplete,
+    /// A list of ready servers gives its youngest server.
+    YoungestFirst,
+    /// The list of the lowest ranks gets no turn while a better one has servers.
+    ListSkipped,
     /// Servers don't rest.
     DelayIgnored,
     /// One URL in fifty is lost.

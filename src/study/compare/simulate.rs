@@ -216,6 +216,7 @@ fn laws(conf: &Conf) -> Laws {
         domain_visits_max: politeness.domain_visits_max,
         address_delay: politeness.address_delay,
         domain_delay: politeness.domain_delay,
+        random_share_milli: conf.schedule.random_share.thousandths(),
         turn_units_max: conf.fetch.work_bytes_per_turn + TURN_STEP_UNITS,
         // A record is written in one step that may exceed the budget; but none is kept here.
         turn_intake_max: conf.fetch.work_bytes_per_turn + TURN_STEP_UNITS,

@@ -59,6 +59,11 @@ fn hasty() -> String {
     STUDY.replace("delay = \"500ms\"", "delay = \"0s\"")
 }
 
+/// A study with visits that are for the servers that have waited for the longest time.
+fn fair() -> String {
+    hasty() + "\n[schedule]\nrandom_share = 0.3\n"
+}
+
 /// Runs all crawls of a study, which are sound.
 fn crawled(study: &str) -> Vec<Run> {
     let conf = Conf::parse(study, "study.toml").unwrap_or_else(|error| panic!("{error}"));
@@ -89,6 +94,7 @@ fn a_sound_scheduler_breaks_no_law() {
     assert_eq!(judged(&hasty()), Ok(1_000));
     assert_eq!(judged(&crowded()), Ok(1_000));
     assert_eq!(judged(&shared()), Ok(1_000));
+    assert_eq!(judged(&fair()), Ok(1_000));
 }
 
 /// What a crawl was configured to leave out is not missing.
@@ -148,6 +154,8 @@ fn broken_schedulers_are_caught_each_by_its_law() {
         (Sabotage::RankInverted, STUDY.to_owned(), "order"),
         (Sabotage::RanksStale, hasty(), "order"),
         (Sabotage::WorstReleased, crowded(), "order"),
+        (Sabotage::YoungestFirst, fair(), "wait"),
+        (Sabotage::ListSkipped, fair(), "wait"),
         (Sabotage::DelayIgnored, STUDY.to_owned(), "rest"),
         (Sabotage::UrlsDropped, STUDY.to_owned(), "complete"),
         (Sabotage::CapsIgnored, shared(), "groups"),

@@ -27,6 +27,7 @@
 //! | `kept` | what a sync has reported as durable is in the archive after a crash |
 //! | `memory` | buffered replies take no more memory than allowed |
 //! | `order` | the ready server with the best rank goes first, by the policies' formulas |
+//! | `wait` | ready servers are taken by age as often as promised, so that none waits too long |
 //! | `orders` | nothing is requested that a command pauses or blocks, or sooner than it allows |
 //! | `secret` | a header field of a site is in all requests to it, and in no other |
 //! | `pages` | no more pages of a server, domain or site are answered than its limit allows |
@@ -52,6 +53,7 @@ mod pages;
 mod reserved;
 mod signed;
 mod traits;
+mod waits;
 
 use super::{Observation, View};
 use crate::engine::Engine;
@@ -294,9 +296,7 @@ impl Judge {
         if held > self.laws.held_bytes_max {
             self.report("memory", view.at, format!("{held} bytes of replies are held"));
         }
-        if let Err(how) = view.engine.frontier().audit() {
-            self.report("order", view.at, how);
-        }
+        self.judge_order(view.engine, view.at);
         self.judge_turns(view.engine, view.at);
     }
 

@@ -6,6 +6,7 @@ use super::super::*;
 use super::prices::NaivePrices;
 use crate::ground::time::Now;
 use std::cmp::Reverse;
+use std::sync::Arc;
 
 pub(super) const SERVERS: usize = 30;
 pub(super) const DOMAINS: usize = 8;
@@ -241,6 +242,20 @@ impl Model {
         Some(at)
     }
 
+    /// Whether a server may be visited now.
+    pub(super) fn may(&self, server: usize, now: Instant) -> bool {
+        self.possible(server).is_some_and(|at| at <= now)
+    }
+
+    /// Gain and cost of a server that was never visited, with 64 URLs of mean quality.
+    pub(super) fn typical(settings: &Settings) -> (u128, u128) {
+        let settings = Settings { sites: Arc::default(), paces: Vec::new(), ..settings.clone() };
+        let mut model = Self::new(settings);
+        model.prices.meet();
+        model.servers[0].queue = vec![1_000_000; 64];
+        model.worth(0)
+    }
+
     /// When the next server may be visited.
     pub(super) fn soonest(&self) -> Option<Instant> {
         (0..self.servers.len()).filter_map(|server| self.possible(server)).min()
@@ -249,7 +264,7 @@ impl Model {
     /// The best of all servers that may be visited now.
     pub(super) fn best(&mut self, now: Instant) -> Option<usize> {
         self.rise(now);
-        let may = |server: &usize| self.possible(*server).is_some_and(|at| at <= now);
+        let may = |server: &usize| self.may(*server, now);
         let mut best: Option<usize> = None;
         for server in (0..self.servers.len()).filter(may) {
             if best.is_none_or(|best| self.goes_before(server, best)) {

@@ -34,6 +34,7 @@ impl Pair {
         let unix = began.unix.as_micros() + passed_us - jump_us;
         let now = Now { at, unix: UnixTime::from_micros(unix) };
         self.scheduler = Scheduler::new(self.model.settings.clone());
+        self.waits = Waits::new(&self.model.settings, Checks::Both);
         for (id, bytes) in records {
             let mut take = Take::new(&bytes);
             self.scheduler.restore_record(&mut take, now).expect("just written");
@@ -51,9 +52,10 @@ impl Pair {
 }
 
 fn comes_back(policy: Policy) {
-    for seed in 1..=30 {
+    for seed in 1..=40 {
         println!("the history of seed {seed}, {policy:?}");
-        let mut pair = Pair::new(seed, policy);
+        let share_milli = if seed > 30 { 300 } else { 0 };
+        let mut pair = Pair::with_share(seed, policy, share_milli, Checks::Both);
         for _ in 0..3 {
             for _ in 0..pair.random.below(400) {
                 pair.step();

@@ -199,6 +199,7 @@ pub(super) mod tests {
             domain_visits_max: 8,
             address_delay: Duration::ZERO,
             domain_delay: Duration::ZERO,
+            random_share_milli: 0,
             turn_units_max: 0,
             turn_intake_max: 0,
             signs: super::super::Signs::Never,

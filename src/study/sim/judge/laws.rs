@@ -42,6 +42,9 @@ pub struct Laws {
     pub address_delay: Duration,
     /// The least time between the beginnings of two visits to servers of one registrable domain.
     pub domain_delay: Duration,
+    /// The share of visits that take the server that is ready for the longest time, of those with
+    /// similar ranks; in thousandths.
+    pub random_share_milli: u32,
     /// The most units of work that a turn may take from one budget. A unit is about the cost of
     /// scanning one byte of a page: see `engine::ledger`.
     pub turn_units_max: usize,
