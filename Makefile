@@ -11,7 +11,7 @@ build stations frontier-study: export STED_COMMIT = $(shell git describe --alway
 
 .DEFAULT_GOAL := help
 .PHONY: help deps build crawl compare profile figure-5b study cache-study frontier-study test sim crash cluster cluster-faults cluster-links cluster-upgrade clusters orders operate kill props fresh fuzz check check-crawler msrv deny conformance
-.PHONY: bench bench-peers again again-crash again-sim again-kills sitemaps stations count map golden doc install dist clean ci
+.PHONY: bench bench-peers spam again again-crash again-sim again-kills sitemaps stations count map golden doc install dist clean ci
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -133,6 +133,10 @@ cache-study: build ## measure hit rates of caches of known URLs; write a report 
 
 frontier-study: build ## measure the cost of a waiting URL, from 1 to 100 million; write a report to bench/runs (URLS="1000000 100000000" BURST=server)
 	$(CARGO) bench --locked --bench frontier -- study bench/runs/$$(date -u +%F)-frontier-study$(BURST:%=-burst-%) $(or $(BURST),1) $(URLS)
+
+spam: ## simulate crawls of webs with link farms: the farms' share of the requests, in some minutes, or PART=10 for a tenth
+	@tests/deps build
+	$(CARGO) bench --locked --bench spam -- $(PART)
 
 bench: build ## measure the CPU cost of a page on two webs, beside wrk and beside what its bytes cost at least, in a few minutes
 	bench/run

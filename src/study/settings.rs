@@ -18,6 +18,7 @@ pub fn web(conf: &Web) -> Settings {
         pages: conf.pages,
         pages_sigma: conf.pages_sigma.as_f64(),
         hosts_per_domain: conf.hosts_per_domain,
+        domains: None,
         hosts_per_address: conf.hosts_per_address,
         fanout: conf.fanout,
         host_fanout: conf.host_fanout,

@@ -189,13 +189,22 @@ impl Web {
         } else {
             out.push('h');
             push_number(out, number, 4);
-            let shared = self.settings.hosts_per_domain;
-            if shared > 1 {
+            if let Some(domain) = self.domain_of(number) {
                 out.push_str(".d");
-                push_number(out, number / shared, 4);
+                push_number(out, domain, 4);
             }
         }
         out.push_str(".test");
+    }
+
+    /// Returns the number of a well-behaved host's registrable domain; `None` if its name is the
+    /// domain.
+    fn domain_of(&self, number: u32) -> Option<u32> {
+        let shared = self.settings.hosts_per_domain;
+        match &self.settings.domains {
+            Some(domains) => domains.get(number as usize).copied(),
+            None => (shared > 1).then(|| number / shared),
+        }
     }
 
     /// Returns the origin of a host, such as `http://h0001.test:8080`. The port is left out if it

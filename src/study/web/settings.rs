@@ -5,6 +5,7 @@
 
 use super::hostile::Hostile;
 use super::signed::Keys;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// A lognormal distribution of counts or sizes.
@@ -66,6 +67,9 @@ pub struct Settings {
     pub pages_sigma: f64,
     /// The number of hosts that share a registrable domain; 1 gives each its own.
     pub hosts_per_domain: u32,
+    /// The number of each host's registrable domain, by the number of the host. Hosts without one
+    /// have a domain of their own. `None` if `hosts_per_domain` says which hosts share a domain.
+    pub domains: Option<Arc<[u32]>>,
     /// The number of hosts that share an address; 1 gives each its own.
     pub hosts_per_address: u32,
 
@@ -195,6 +199,7 @@ impl Default for Settings {
             pages: 6_400,
             pages_sigma: 0.0,
             hosts_per_domain: 1,
+            domains: None,
             hosts_per_address: 1,
             fanout: 8,
             host_fanout: 8,

@@ -200,6 +200,19 @@ fn names_are_found_in_any_case() {
     }
 }
 
+#[test]
+fn hosts_have_the_domains_that_they_are_given() {
+    let domains = Some(vec![7, 12_345, 7].into());
+    let web =
+        Web::new(Settings { hosts: 4, hosts_per_domain: 2, domains, ..Settings::default() }, PORTS);
+    let names = ["h0000.d0007.test", "h0001.d12345.test", "h0002.d0007.test", "h0003.test"];
+    for (number, name) in (0..4).zip(names) {
+        assert_eq!(web.host(number).name, name);
+        assert_eq!(web.host_named(name), Some(number));
+    }
+    assert_eq!(web.host_named("h0001.d0007.test"), None);
+}
+
 /// The references in each body are the page's links, no more and no fewer, in order; with and
 /// without prose.
 #[test]
