@@ -16,6 +16,8 @@ pub mod seen;
 
 pub mod rating;
 
+pub mod budgets;
+
 pub mod recrawl;
 
 pub mod frontier;

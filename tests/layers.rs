@@ -68,8 +68,8 @@ const BASE: Names = &[
 ];
 const GROUND: Names = &["ground", "url"];
 const STATIONS: Names = &[
-    "seeds", "seen", "rating", "recrawl", "frontier", "dns", "http", "robots", "links", "consent",
-    "repeats", "sitemap", "store", "cluster",
+    "seeds", "seen", "rating", "budgets", "recrawl", "frontier", "dns", "http", "robots", "links",
+    "consent", "repeats", "sitemap", "store", "cluster",
 ];
 /// The commands of the study.
 const STUDIES: Names = &[

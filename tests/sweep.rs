@@ -322,6 +322,7 @@ impl Plan {
         let mut world = world(&mut draw, seed);
         let (mut engine, mut laws) = crawl(&mut draw, seed, &web);
         engine.consent.obeys = purpose(seed);
+        engine.budgets = budgets(seed);
         laws.obeys = engine.consent.obeys.map(Purpose::name);
         shares::draw(seed, &mut engine, &mut laws);
         signing::draw(seed, &mut web, &mut engine, &mut laws);
@@ -435,6 +436,13 @@ fn voices(seed: u64) -> f64 {
 fn purpose(seed: u64) -> Option<Purpose> {
     let all = [None, None, Some(Purpose::AiTrain), Some(Purpose::Archive), Some(Purpose::Mining)];
     if is_old(seed) { None } else { Random(seed ^ 0x6f62_6579).pick(&all) }
+}
+
+/// Returns the budgets of domains. Added later, too.
+fn budgets(seed: u64) -> Option<sted::budgets::Settings> {
+    let of = |max, min, top| Some(sted::budgets::Settings { max, min, top });
+    let all = [None, None, of(1, 1, 1), of(6, 1, 4), of(40, 5, 3)];
+    if is_old(seed) { None } else { Random(seed ^ 0x6275_6467).pick(&all) }
 }
 
 /// Returns whether the seed failed once.

@@ -63,6 +63,19 @@ fn urls_that_robots_txt_forbids_are_dropped_over_turns() {
     assert!(units > BUDGETS[0] / 2, "they were charged: {units}");
 }
 
+/// Links are counted for budgets and for qualities, and what is over a budget is moved.
+#[test]
+fn urls_over_a_budget_are_moved_over_turns() {
+    let text = format!(
+        "conf schedule.budget_max = 20\nconf quality.source = \"inlinks\"\n\
+         seed http://a.test/\n{}host b.test\non connection\n  request /robots.txt\n  \
+         reply 200 text User-agent:* Disallow:/\n",
+        many_links("b.test")
+    );
+    let (lines, _) = play_large_steps(&text, "robots-denied");
+    assert_eq!(lines, MANY);
+}
+
 #[test]
 fn urls_of_a_server_that_is_given_up_are_dropped_over_turns() {
     let text = format!("seed http://a.test/\n{}refuse b.test\n", many_links("b.test"));

@@ -10,7 +10,7 @@ use crate::ground::quality::Quality;
 use crate::http::coding::DecodeLimits;
 use crate::store::digest::Algorithm;
 use crate::url::scope::Schemes;
-use crate::{dns, frontier, http, links, os, rating, repeats, seen, store, url};
+use crate::{budgets, dns, frontier, http, links, os, rating, repeats, seen, store, url};
 
 mod sites;
 
@@ -20,13 +20,7 @@ pub fn engine(conf: &Conf, key: [u8; 16]) -> Settings {
     Settings {
         identity: identity(conf),
         signing: None,
-        limits: Limits {
-            pages_max: conf.limits.pages_max,
-            bytes_max: conf.limits.bytes_max,
-            time_max: conf.limits.time_max,
-            pages_per_server_max: conf.limits.pages_per_server_max,
-            pages_per_domain_max: conf.limits.pages_per_domain_max,
-        },
+        limits: limits(&conf.limits),
         connections: connections(&conf.connections),
         retries: retries(&conf.retries),
         robots: robots(&conf.politeness),
@@ -76,6 +70,7 @@ pub fn engine(conf: &Conf, key: [u8; 16]) -> Settings {
         },
         consent: consent(&conf.consent),
         repeats: repeats(&conf.repeats),
+        budgets: budgets(&conf.schedule),
         challenges: challenges(conf.fetch.challenges),
         cluster: None,
         trace: conf.job.trace,
@@ -176,6 +171,21 @@ fn repeats(conf: &conf::Repeats) -> Option<repeats::Settings> {
         end_after,
         ..defaults
     })
+}
+
+fn limits(conf: &conf::Limits) -> Limits {
+    Limits {
+        pages_max: conf.pages_max,
+        bytes_max: conf.bytes_max,
+        time_max: conf.time_max,
+        pages_per_server_max: conf.pages_per_server_max,
+        pages_per_domain_max: conf.pages_per_domain_max,
+    }
+}
+
+fn budgets(conf: &conf::Schedule) -> Option<budgets::Settings> {
+    let (min, top) = (conf.budget_min, conf.budget_top);
+    conf.budget_max.map(|max| budgets::Settings { max, min, top })
 }
 
 fn challenges(conf: conf::Challenges) -> Challenges {

@@ -4,7 +4,7 @@ use super::ctl::ask;
 use super::job::directory;
 use super::show::{COLUMNS, clip, count, rate, time};
 use super::{Exit, Failure};
-use crate::engine::status::{KnownPages, LimitsLeft, Sharing, State, Status};
+use crate::engine::status::{KnownPages, LimitsLeft, OverBudget, Sharing, State, Status};
 use crate::os::console;
 use indicatif::HumanBytes;
 use std::fmt::Write as _;
@@ -89,6 +89,7 @@ fn picture(status: &Status, job: &str) -> String {
         lines.push(format!("  the links of {waiting} pages wait for scores (quality.command)"));
     }
     lines.extend(status.known.iter().map(known));
+    lines.extend(status.over_budget.iter().map(over_budget));
     if let Some(end) = &status.end {
         lines.push(format!("  may end in {}, on {}", seconds(end.seconds), moment(&end.at)));
         lines.push(format!("    by {}", end.basis));
@@ -139,6 +140,16 @@ fn known(known: &KnownPages) -> String {
         count(known.visits.unchanged),
         count(known.visits.unmodified),
         count(known.visits.gone)
+    )
+}
+
+/// Describes the URLs over the budget of their domain.
+fn over_budget(over: &OverBudget) -> String {
+    format!(
+        "  {} URLs over the budget of their domain, of {} known; {} passes have ended",
+        count(over.waiting),
+        count(over.domains),
+        count(over.passes)
     )
 }
 

@@ -7,7 +7,7 @@ use super::{show, wacz};
 use crate::engine::Engine;
 use crate::engine::contract::StopReason;
 use crate::engine::counts::{Counts, Name, PatternCounts};
-use crate::engine::status::{KnownPages, Waiting};
+use crate::engine::status::{KnownPages, OverBudget, Waiting};
 use crate::frontier::ServerId;
 use crate::ground::time::Instant;
 use crate::os::View;
@@ -103,6 +103,8 @@ struct End {
     waits: Vec<Waiting>,
     /// The pages to which the crawl comes back; `None` if it doesn't.
     known: Option<KnownPages>,
+    /// The URLs over the budget of their domain; `None` if domains have none.
+    over_budget: Option<OverBudget>,
 }
 
 impl Summary {
@@ -130,7 +132,8 @@ impl Summary {
         self.first_request = self.first_request.map(|first| first + before);
         let ids = (0..self.servers).map(ServerId::from_index);
         let answered = ids.filter(|id| engine.frontier().server(*id).has_answered()).count();
-        self.end = End { answered, waits: engine.waits_at_end(), known: engine.known_pages() };
+        let (known, over_budget) = (engine.known_pages(), engine.over_budget());
+        self.end = End { answered, waits: engine.waits_at_end(), known, over_budget };
     }
 
     /// Formats the summary for people: first what an operator asks, with `missing` as its end, and
@@ -232,6 +235,10 @@ impl Summary {
         if self.counts.shelved > 0 {
             let text = "of paused prefixes, which wait on disk until they are resumed";
             line("URLs paused", format!("{} {text}", HumanCount(self.counts.shelved)));
+        }
+        if let Some(over) = self.end.over_budget.filter(|over| over.waiting > 0) {
+            let text = "over the budget of their domain, which wait on disk for a later pass";
+            line("URLs over budget", format!("{} {text}", HumanCount(over.waiting)));
         }
         if self.urls_waiting == 0 {
             return;
@@ -383,6 +390,9 @@ impl Summary {
         if let Some(known) = &self.end.known {
             value["known"] = json!(known);
         }
+        if let Some(over) = &self.end.over_budget {
+            value["over_budget"] = json!(over);
+        }
         let mut text = serde_json::to_string_pretty(&value).expect("plain values");
         text.push('\n');
         text
@@ -501,7 +511,8 @@ mod tests {
         let waits = vec![Waiting { r#for: Wait::Rest, servers: 2, urls: 50 }];
         let visits = Visits { changed: 30, unchanged: 1_000, signals: 4, ..Visits::default() };
         let known = Some(KnownPages { pages: 900, visits, ..KnownPages::default() });
-        let end = End { answered: 12, waits, known };
+        let over_budget = Some(OverBudget { waiting: 4_000, ..OverBudget::default() });
+        let end = End { answered: 12, waits, known, over_budget };
         let summary = Summary { counts, urls_waiting: 50, servers: 20, end, ..Summary::default() };
         let text = summary.text(Path::new("job"), None, "failed seeds 1\n", false);
         for says in [
@@ -513,6 +524,7 @@ mod tests {
              4, others 6\n",
             "failed fetches        3: reset 3\n",
             "not fetched           robots-denied 9\n",
+            "URLs over budget      4,000 over the budget of their domain, which wait on disk",
             "URLs left             50, waiting for: the rest after a visit (50)\n",
         ] {
             assert!(text.contains(says), "{says}{text}");

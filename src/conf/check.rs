@@ -44,6 +44,7 @@ pub(super) fn clashes(conf: &Conf, given: &Given<'_>) -> Vec<Clash> {
     admin(conf, &mut clash);
     cluster(conf, &mut clash);
     recrawl(conf, &mut clash);
+    budgets(conf, &mut clash);
     consent(conf, &mut clash);
     clashes
 }
@@ -261,6 +262,27 @@ fn recrawl(conf: &Conf, clash: &mut Reporter<'_>) {
             show_time(recrawl.interval_min),
             show_time(recrawl.interval_max)
         ),
+    );
+}
+
+/// Checks that domains can have the budgets that are configured.
+fn budgets(conf: &Conf, clash: &mut Reporter<'_>) {
+    let Some(most) = conf.schedule.budget_max else { return };
+    clash(
+        conf.cluster.name.is_some(),
+        &["schedule.budget_max", "cluster.name"],
+        "the domains of a shared crawl can't have budgets yet; write budget_max = \"none\"",
+    );
+    clash(
+        !conf.state.keep,
+        &["schedule.budget_max", "state.keep"],
+        "URLs over a budget wait on disk, as a part of the state; write keep = true",
+    );
+    let least = conf.schedule.budget_min;
+    clash(
+        least > most,
+        &["schedule.budget_min", "schedule.budget_max"],
+        &format!("{least} is more than budget_max, {most}; lower it, or raise that"),
     );
 }
 

@@ -30,6 +30,7 @@
 use super::Engine;
 use super::admission::{DONE, Discovery};
 use super::backlog::{Item, Purpose};
+use super::budgets::DOMAIN_UNITS;
 use super::ledger::Work;
 use super::outcome::Outcome;
 use super::redirect::redirect_target;
@@ -257,7 +258,13 @@ impl Engine {
         if let Some(cluster) = self.cluster.as_deref_mut().filter(|own| own.counts_domains()) {
             let units = cluster.share_redirect(from, target, self.turn.at());
             self.turn.charge(Work::Redirects, units);
-        } else if self.admission.rating().counts_links() {
+            return;
+        }
+        if let Some(budgets) = self.backlog.budgets_mut() {
+            let units = DOMAIN_UNITS * budgets.links(from.host(), std::iter::once(target.host()));
+            self.turn.charge(Work::Redirects, units);
+        }
+        if self.admission.rating().counts_links() {
             self.admission.rating_mut().page(from, &mut std::iter::once(target));
         }
     }

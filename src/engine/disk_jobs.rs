@@ -35,7 +35,8 @@ impl Engine {
     /// Returns whether connections stay unused for lack of URLs.
     fn is_starving(&self) -> bool {
         let few = STARVING_URLS * self.settings.connections.open_max;
-        !self.is_stopping() && self.backlog.ready() == 0 && self.backlog.urls() < few
+        let waits = || self.backlog.budgets().is_some_and(|budgets| budgets.waiting() > 0);
+        !self.is_stopping() && self.backlog.ready() == 0 && (self.backlog.urls() < few || waits())
     }
 
     /// Returns whether URLs of servers that were given up are to get their lines in the crawl log

@@ -41,6 +41,7 @@ pub mod admission;
 mod again;
 mod archive;
 pub mod backlog;
+mod budgets;
 mod chain;
 mod challenge;
 #[cfg(feature = "cluster")]
@@ -215,6 +216,7 @@ impl Engine {
         if let Some(recrawl) = settings.recrawl {
             backlog.set_again(Again::new(recrawl, settings.state.crawl, now.unix.seconds()));
         }
+        backlog.begin_budgets(&settings);
         let ledger = Ledger::new(settings.turn_bytes_max, archive::units_max(&settings));
         Ok(Self {
             backlog,
@@ -465,7 +467,7 @@ impl Engine {
             self.has_revival_work() || self.may_report_given_up() || self.has_order_work();
         let rereads = self.archive.replays().is_active() && self.may_reread();
         let has_urls = has_fresh || has_old || rereads || self.visits.has_deferred();
-        let has_urls = has_urls || self.backlog.is_repricing();
+        let has_urls = has_urls || self.backlog.is_repricing() || self.has_budget_work();
         let has_urls = has_urls || self.archive.filing().has_archived();
         let decides = self.can_place_hops() && !self.admission.seen().is_working();
         let has_names = self.visits.can_ask() || self.pages.lists().can_begin();
@@ -508,6 +510,7 @@ impl Engine {
         self.resume_paused();
         self.work_replays();
         self.work_again();
+        self.work_budgets();
         self.check_limits();
         self.work_prices();
         self.begin_visits();

@@ -13,6 +13,7 @@ use super::checkpoint::{self, Checkpoints, remove_strays};
 use super::robots::state::{Robots, RobotsStatus};
 use super::settings::Settings;
 use super::{Engine, Error};
+use crate::budgets::FOLDERS as BUDGETS_FOLDERS;
 use crate::frontier::{Frontier, Rule, ServerId, ServerState};
 use crate::ground::codec::Take;
 use crate::ground::disk::Disk;
@@ -171,6 +172,9 @@ impl Engine {
         let end = found.bytes_of(name);
         let mut reader = Reader::open(name, Role::Snapshot, crawl, end, disk)?;
         self.robots.cache().restore(&found.files, disk)?;
+        if found.files.iter().any(|(name, _)| name.starts_with(BUDGETS_FOLDERS[0])) {
+            self.backlog.restored_budgets(&self.settings);
+        }
         self.backlog.restore_segments(&found.files, disk)?;
         let cluster = self.cluster.as_deref_mut();
         cluster.map_or(Ok(()), |cluster| cluster.restore_files(&found.files, disk))?;
@@ -212,6 +216,9 @@ impl Engine {
         let (kind, state) = std::mem::take(parts);
         if kind == 0 {
             return Ok(());
+        }
+        if kind == checkpoint::BUDGETS {
+            return self.backlog.restored_budgets(&self.settings).restore_mark(&state);
         }
         if kind == checkpoint::AGAIN {
             let again = self.backlog.again_mut();
@@ -270,7 +277,11 @@ impl Engine {
             checkpoint::SCORING => self.restore_links(frame.payload)?,
             checkpoint::PAGES => self.admission.quotas_mut().decode(frame.payload)?,
             checkpoint::JOINED => self.admission.seed_redirects().decode(frame.payload)?,
-            checkpoint::CLUSTER | checkpoint::OUTBOX | checkpoint::AGAIN => {
+            checkpoint::DOMAINS => {
+                let budgets = self.backlog.restored_budgets(&self.settings);
+                budgets.restore_domains(frame.payload)?;
+            }
+            checkpoint::CLUSTER | checkpoint::OUTBOX | checkpoint::AGAIN | checkpoint::BUDGETS => {
                 parts.0 = frame.kind;
                 parts.1.extend_from_slice(frame.payload);
             }

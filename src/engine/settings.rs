@@ -5,7 +5,7 @@ use crate::http::request::{BadField, Fixed};
 use crate::recrawl::worth;
 use crate::url::UrlRef;
 use crate::url::site;
-use crate::{consent, dns, frontier, http, links, rating, repeats, seen, store, url};
+use crate::{budgets, consent, dns, frontier, http, links, rating, repeats, seen, store, url};
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
@@ -62,6 +62,8 @@ pub struct Settings {
     pub links: links::Settings,
     /// What is done with pages that repeat; `None` if that is nothing.
     pub repeats: Option<repeats::Settings>,
+    /// How many URLs of a registrable domain are queued in a pass; `None` if nothing limits them.
+    pub budgets: Option<budgets::Settings>,
     /// The settings of sites that have a table of their own.
     pub sites: SiteSettings,
     /// The settings of the archive and of the crawl log.

@@ -248,6 +248,7 @@ impl Engine {
             && !self.backlog.given_up_log().is_reviving()
             && self.counts.shelved == 0
             && self.chains.len() == 0
+            && self.backlog.budgets().is_none_or(|budgets| budgets.waiting() == 0)
             && !has_urls()
             // A crawl that comes back never ends by itself.
             && self.backlog.again().is_none_or(|again| again.pages() == 0)
@@ -257,7 +258,7 @@ impl Engine {
     /// them.
     pub(super) fn is_busy(&self) -> bool {
         self.is_working()
-            || self.visits.is_resolving()
+            || self.visits.waiters() > 0
             || self.archive.replays().is_active()
             || !self.archive.filing().is_empty()
             || self.pages.scoring().waiting() > 0

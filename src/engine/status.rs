@@ -5,6 +5,7 @@
 
 use super::Engine;
 pub use super::visit::census::{Wait, Waiting};
+use crate::budgets::Budgets;
 use crate::ground::time::{Instant, UnixTime};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -58,9 +59,26 @@ pub struct Status {
     /// The pages that the crawl comes back to; `None` if it doesn't.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub known: Option<KnownPages>,
+    /// The URLs over the budget of their domain; `None` if domains have none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub over_budget: Option<OverBudget>,
     /// This node's part in a crawl that several machines share; `None` in a crawl of one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cluster: Option<Sharing>,
+}
+
+/// The URLs over the budget of their registrable domain.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct OverBudget {
+    /// The number of URLs that wait for a later pass.
+    pub waiting: u64,
+    /// The number of passes that have ended.
+    pub passes: u64,
+    /// The number of registrable domains that are known.
+    pub domains: u64,
+    /// The length of the files of URLs that wait, in bytes.
+    pub bytes: u64,
 }
 
 /// The pages that a crawl comes back to, and what came of its visits in all runs.
@@ -345,6 +363,7 @@ impl Engine {
                 .then(|| self.end_estimate(rate(now.settled, sample.settled)))
                 .flatten(),
             known: self.known_pages(),
+            over_budget: self.over_budget(),
             cluster: self.sharing(),
         };
         self.add_census(&mut status);
@@ -405,7 +424,8 @@ impl Engine {
     /// takes longest is done, and of when all are at the present rate.
     fn end_estimate(&self, per_second: f64) -> Option<End> {
         let (_, tally) = self.visits.census().last()?;
-        let (now, urls) = (self.turn.at(), self.backlog.urls());
+        let over = self.backlog.budgets().map_or(0, Budgets::waiting);
+        let (now, urls) = (self.turn.at(), self.backlog.urls() as u64 + over);
         let longest = tally.longest?;
         let by_server = longest.ends.since(now);
         let by_rate = Duration::try_from_secs_f64(urls as f64 / per_second).ok();

@@ -55,6 +55,8 @@ pub enum Role {
     Outbox = 9,
     /// Known pages, by the time at which they are due.
     Known = 10,
+    /// URLs over the budget of their domain, by the pass that they wait for.
+    Budgets = 11,
 }
 
 impl Role {
@@ -70,6 +72,7 @@ impl Role {
             Self::GivenUp => "a segment of URLs given up",
             Self::Outbox => "a segment of messages to other nodes",
             Self::Known => "a segment of known pages",
+            Self::Budgets => "a segment of URLs over a budget",
         }
     }
 }

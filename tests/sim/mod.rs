@@ -3,6 +3,7 @@
 
 mod again;
 mod budget;
+mod budgets;
 mod census;
 mod cluster;
 mod commands;

@@ -10,7 +10,7 @@ use sted::conf::Conf;
 use sted::engine::Engine;
 use sted::engine::counts::Counts;
 use sted::engine::settings::Settings;
-use sted::engine::status::KnownPages;
+use sted::engine::status::{KnownPages, OverBudget};
 use sted::ground::stats::{Meter, still};
 use sted::ground::time::Instant;
 use sted::seeds;
@@ -70,6 +70,8 @@ pub struct Crawl {
     pub log: Vec<u8>,
     /// The pages that the crawl comes back to.
     pub known: Option<KnownPages>,
+    /// The URLs over the budget of their domain.
+    pub over_budget: Option<OverBudget>,
 }
 
 impl Plan {
@@ -123,6 +125,7 @@ impl Plan {
         let (hash, actions) = (world.actions_hash(), world.actions().to_owned());
         let (counts, figures) = (engine.counts().clone(), world.figures());
         let (took, known) = (engine.elapsed(), engine.known_pages());
+        let over_budget = engine.over_budget();
         let trouble = engine.fatal_error().map(ToString::to_string);
         drop((engine, world));
         let log = disk.read("crawl.log").unwrap_or_default();
@@ -139,6 +142,7 @@ impl Plan {
             looks,
             log,
             known,
+            over_budget,
         }
     }
 

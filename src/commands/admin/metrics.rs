@@ -102,6 +102,7 @@ pub(super) fn all() -> Vec<Metric> {
     all.extend(looping());
     all.extend(resources());
     all.extend(known());
+    all.extend(budgets());
     all.extend(node());
     all.extend(logs());
     all
@@ -290,6 +291,21 @@ fn archive() -> [Metric; 5] {
         }),
         counter("sted_checkpoints", "Checkpoints that became durable.", |shown| {
             one(shown.snapshot.grown(|counts| counts.checkpoints))
+        }),
+    ]
+}
+
+/// The URLs over the budget of their domain; none if domains have none.
+fn budgets() -> [Metric; 3] {
+    [
+        gauge("sted_over_budget_urls", "URLs over the budget of their domain.", |shown| {
+            maybe(shown.snapshot.status.over_budget.map(|over| over.waiting as f64))
+        }),
+        gauge("sted_known_domains", "Registrable domains known to the budgets.", |shown| {
+            maybe(shown.snapshot.status.over_budget.map(|over| over.domains as f64))
+        }),
+        gauge("sted_budget_passes", "Passes of the budgets that have ended.", |shown| {
+            maybe(shown.snapshot.status.over_budget.map(|over| over.passes as f64))
         }),
     ]
 }

@@ -54,10 +54,22 @@ pub(super) fn of(why: &Why, history: &History, is_running: bool) -> (Fate, Strin
             let text = "It waits on disk until the operator resumes its prefix.";
             (Fate::Waiting, text.to_owned())
         }
+        Place::OverBudget { linked_by, budget } if last.is_none() => {
+            let text = format!(
+                "It waits on disk for a later pass of the crawl: its domain, which about \
+                 {linked_by} others link to, has URLs over its budget of {budget} a pass \
+                 (schedule.budget_max)."
+            );
+            (Fate::Waiting, text)
+        }
         Place::Redirected { to } => {
             (Fate::Redirected, format!("It redirects to {to}, which was not fetched yet."))
         }
-        Place::Nowhere | Place::ReadBack | Place::Paused | Place::Unsure { .. } => {
+        Place::Nowhere
+        | Place::ReadBack
+        | Place::Paused
+        | Place::OverBudget { .. }
+        | Place::Unsure { .. } => {
             let (fate, mut text) = match last {
                 Some(line) => settled(about, history, line, why.at_us),
                 None => without_line(about),
@@ -289,6 +301,11 @@ mod tests {
             (Place::Redirected { to: "http://b.test/".into() }, Fate::Redirected, "http://b.test/"),
             (Place::ReadBack, Fate::Fetched, "is read back when the crawl resumes"),
             (Place::Paused, Fate::Waiting, "until the operator resumes its prefix"),
+            (
+                Place::OverBudget { linked_by: 3, budget: 10 },
+                Fate::Waiting,
+                "which about 3 others link to, has URLs over its budget of 10",
+            ),
             (Place::Unsure { searched: 9 }, Fate::Waiting, "among the next 9 of the 0 URLs"),
             (Place::Nowhere, Fate::Unclear, "moved away"),
             (Place::Waiting(waiting()), Fate::Waiting, "for its turn; 1,234 URLs go before it."),

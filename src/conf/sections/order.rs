@@ -60,6 +60,29 @@ section! {
         ///
         /// Short and long have the effects of connect_time_new.
         response_time_new: Duration = 500 * MILLISECOND, time(MILLISECOND..=MINUTE), [];
+
+        /// Number of URLs of the best-linked registrable domain that are queued in a pass of the
+        /// crawl: its budget. Budgets fall linearly with the rank of a domain, by how many other
+        /// domains link to it (an estimate, within 14% for two thirds of them), to budget_min. What
+        /// is over a budget waits on disk for a later pass; none of it is lost. A pass ends when a
+        /// connection could be opened and no server is ready, so budgets cost no time. Seeds have
+        /// none.
+        ///
+        /// "none" lets the hosts and pages that a single domain makes up take most of the crawl;
+        /// 10000 is what IRLbot used. Small spreads the crawl over more domains.
+        budget_max: Option<u32> = None, count(1..=1_000_000_000).or("none"), [];
+
+        /// Budget of all domains past the best-linked ones.
+        ///
+        /// Small finds more of other domains first; large more of those that nobody links to.
+        budget_min: u32 = 10, count(1..=1_000_000_000), [];
+
+        /// Number of best-linked domains over which budgets fall from budget_max to budget_min, but
+        /// not more than a hundredth of those that are known.
+        ///
+        /// Small gives large budgets to few; large to domains that few others link to, as those of
+        /// a farm of domains that link to each other.
+        budget_top: u32 = 10_000, count(1..=1_000_000_000), [];
     }
 }
 

@@ -52,6 +52,31 @@ fn a_crawl_that_comes_back_can() {
     hold(AGAIN);
 }
 
+const BUDGETS: &[Case] = &[
+    (lab, "schedule.budget_max = 100", None, "domains have budgets"),
+    (lab, "schedule.budget_max = 0", Some("schedule.budget_max"), "nothing would be fetched"),
+    (lab, "schedule.budget_max = 9", Some("schedule.budget_min"), "the least is more"),
+    (lab, "schedule.budget_max = 9\nschedule.budget_min = 9", None, "all have the same"),
+    (
+        lab,
+        "schedule.budget_max = 100\nstate.keep = false",
+        Some("schedule.budget_max"),
+        "what waits is a part of the state",
+    ),
+    (
+        lab,
+        "schedule.budget_max = 100\ncluster.name = \"c\"\ncluster.node = \"a\"\n\
+         cluster.servers = [\"nats://a.test:4222\"]",
+        Some("schedule.budget_max"),
+        "a shared crawl has none",
+    ),
+];
+
+#[test]
+fn domains_can_have_budgets() {
+    hold(BUDGETS);
+}
+
 const CONSENT: &[Case] = &[
     (lab, "consent.purpose = \"archive\"", None, "a purpose may be stated"),
     (lab, "consent.purpose = \"archive\"\nconsent.obey = true", None, "a purpose that obeys"),

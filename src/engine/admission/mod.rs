@@ -42,7 +42,7 @@ use trace::Trace;
 
 /// The fixed cost of queueing a new URL, in units of work (see `ledger`), in addition to one unit
 /// for each byte of its entry.
-const ADMIT_UNITS: usize = 256;
+pub(super) const ADMIT_UNITS: usize = 256;
 /// The number of new URLs that are queued together.
 const BATCH: usize = 16;
 /// The capacity up to which the buffer for the entries of new URLs is kept, in bytes.
@@ -256,7 +256,7 @@ impl Engine {
         self.backlog.prefetch(found.iter().map(|(_, url, _)| *url));
         for (found, url, via) in found {
             self.counts.urls_new += 1;
-            self.queue(found, url, (!via.is_empty()).then_some(via));
+            self.admit(found, url, (!via.is_empty()).then_some(via));
         }
         self.admission.entries = entries;
         !ends.is_empty()

@@ -140,6 +140,7 @@ impl Engine {
         let open = self.wire.conns().busy() as u64;
         let most = self.settings.connections.open_max as u64;
         self.backlog.urls() as u64 <= queued
+            && self.backlog.budgets().is_none_or(|budgets| budgets.waiting() == 0)
             && self.admission.seen().is_settled()
             && queued.max(open) < most.min(ALL_QUEUED_MAX)
     }

@@ -13,6 +13,7 @@ mod given_up;
 mod item;
 
 use super::again::Again;
+use crate::budgets::Budgets;
 use crate::frontier::{self, Added, Frontier, Key, Search, ServerId, Visit};
 use crate::ground::disk::{self, Disk};
 use crate::ground::frame;
@@ -47,6 +48,8 @@ pub struct Backlog {
     shelf: GivenUp,
     /// Known pages, which are visited again; `None` if they aren't.
     again: Option<Box<Again>>,
+    /// URLs over the budget of their domain; `None` if domains have none.
+    budgets: Option<Box<Budgets>>,
     /// The candidate of each server under visit: its next URL, which was taken from the queue.
     candidates: Map<ServerId, Item>,
     /// A scratch buffer for payloads.
@@ -62,6 +65,7 @@ impl Backlog {
             given_up: GivenUp::new(GIVEN_UP_FOLDER, crawl),
             shelf: GivenUp::new(SHELF_FOLDER, crawl),
             again: None,
+            budgets: None,
             candidates: Map::default(),
             payload: Vec::new(),
         }
@@ -80,6 +84,26 @@ impl Backlog {
     /// Begins to come back to known pages.
     pub(super) fn set_again(&mut self, again: Again) {
         self.again = Some(Box::new(again));
+    }
+
+    /// Returns the URLs over the budget of their domain, if domains have one.
+    pub(super) fn budgets(&self) -> Option<&Budgets> {
+        self.budgets.as_deref()
+    }
+
+    /// Returns the URLs over the budget of their domain for changes.
+    pub(super) fn budgets_mut(&mut self) -> Option<&mut Budgets> {
+        self.budgets.as_deref_mut()
+    }
+
+    /// Begins to give domains a budget.
+    pub(super) fn set_budgets(&mut self, budgets: Budgets) {
+        self.budgets = Some(Box::new(budgets));
+    }
+
+    /// Drops the budgets: domains have none any more, and no URL waits.
+    pub(super) fn end_budgets(&mut self) {
+        self.budgets = None;
     }
 
     /// Replaces the frontier by that of an earlier run.
@@ -119,6 +143,7 @@ impl Backlog {
     ) -> Result<(), frame::Error> {
         self.given_up.restore_files(files, disk)?;
         self.again_mut().map_or(Ok(()), |again| again.restore_files(files, disk))?;
+        self.budgets_mut().map_or(Ok(()), |budgets| budgets.restore_files(files, disk))?;
         self.shelf.restore_files(files, disk)
     }
 
@@ -134,6 +159,7 @@ impl Backlog {
     ) -> Result<(), disk::Error> {
         self.given_up.write(is_all, disk)?;
         self.again_mut().map_or(Ok(()), |again| again.write(is_all, disk))?;
+        self.budgets_mut().map_or(Ok(()), |budgets| budgets.write(is_all, disk))?;
         self.shelf.write(is_all, disk)
     }
 
@@ -143,6 +169,7 @@ impl Backlog {
         let mut names = self.given_up.on_durable();
         names.extend(self.shelf.on_durable());
         names.extend(self.again_mut().map_or(Vec::new(), Again::on_durable));
+        names.extend(self.budgets_mut().map_or(Vec::new(), Budgets::on_durable));
         names
     }
 

@@ -32,6 +32,8 @@
 //!   16 to 31  servers and their queues, see frontier
 //!   5  a server's side table           see engine::site
 //!   45 the rates of a server's pages   see engine::again
+//!   46 URLs over their domain's budget, but for those on disk   see budgets
+//!   47 domains and what links to them  see budgets::domains
 //! ```
 //!
 //! Laws: a published checkpoint names only what is durable; a failed one changes nothing.
@@ -47,6 +49,7 @@ use super::backlog::{GIVEN_UP_FOLDER, Item, Purpose, SHELF_FOLDER};
 use super::cluster::OUTBOX_FOLDER;
 use super::contract::{Action, Job};
 use super::robots::FOLDER as ROBOTS_FOLDER;
+use crate::budgets::FOLDERS as BUDGETS_FOLDERS;
 use crate::frontier::ServerId;
 use crate::ground::codec::Put;
 use crate::ground::disk::{self, Disk};
@@ -76,6 +79,8 @@ pub(super) const SCORING: u8 = 12;
 pub(super) const CLUSTER: u8 = 13;
 pub(super) const OUTBOX: u8 = 14;
 pub(super) const AGAIN: u8 = 15;
+pub(super) const BUDGETS: u8 = 46;
+pub(super) const DOMAINS: u8 = 47;
 
 /// The number of bytes of what a node keeps that go into one frame: links that wait to be sent may
 /// take more than a frame has room for. It is small, so that what simulated nodes keep takes
@@ -302,7 +307,7 @@ impl Engine {
         frame::push_opening(Role::Snapshot, checkpoints.crawl, out);
         let counts = serde_json::to_vec(&self.counts).expect("plain values");
         frame::push(COUNTS, &counts, out);
-        let [seen, frontier, given_up, shelf, again, outbox] = &marks;
+        let [seen, frontier, given_up, shelf, again, budgets, outbox] = &marks;
         frame::push(SEEN, &seen.state, out);
         frame::push(FRONTIER, &frontier.state, out);
         for (kind, mark) in [(GIVEN_UP, given_up), (SHELF, shelf)] {
@@ -311,6 +316,7 @@ impl Engine {
             }
         }
         push_in_parts(AGAIN, &again.state, out);
+        push_in_parts(BUDGETS, &budgets.state, out);
         push_in_parts(OUTBOX, &outbox.state, out);
         self.push_parts(out);
         push_held(&held, out);
@@ -328,17 +334,20 @@ impl Engine {
     }
 
     /// Returns what the checkpoint keeps of the seen test, the frontier, given-up and paused URLs,
-    /// known pages, and what waits to be sent to other nodes.
-    fn marks(&mut self) -> Result<[Mark; 6], disk::Error> {
+    /// known pages, URLs over a budget, and what waits to be sent to other nodes.
+    fn marks(&mut self) -> Result<[Mark; 7], disk::Error> {
         let disk = self.storage.disk();
         let seen = self.admission.seen_mut().mark(disk)?;
         let frontier = self.backlog.mark(disk)?;
         let given_up = self.backlog.given_up_mut().mark(disk)?;
         let shelf = self.backlog.shelf_mut().mark(disk)?;
         let again = self.backlog.again_mut().map(|again| again.mark(disk)).transpose()?;
+        let again = again.unwrap_or_default();
+        let budgets = self.backlog.budgets_mut().map(|budgets| budgets.mark(disk)).transpose()?;
+        let budgets = budgets.unwrap_or_default();
         let outbox = self.cluster.as_deref_mut().map(|own| own.mark(disk)).transpose()?;
-        let (again, outbox) = (again.unwrap_or_default(), outbox.unwrap_or_default());
-        Ok([seen, frontier, given_up, shelf, again, outbox])
+        let outbox = outbox.unwrap_or_default();
+        Ok([seen, frontier, given_up, shelf, again, budgets, outbox])
     }
 
     /// Writes the bytes that stations have buffered.
@@ -359,6 +368,9 @@ impl Engine {
         }
         self.admission.rating().encode(&mut |piece| frame::push(RATING, piece, out));
         self.admission.quotas().encode(&mut |piece| frame::push(PAGES, piece, out));
+        if let Some(budgets) = self.backlog.budgets() {
+            budgets.encode_domains(&mut |piece| frame::push(DOMAINS, piece, out));
+        }
         self.admission.seed_redirects().encode(&mut |piece| frame::push(JOINED, piece, out));
         self.archive.replays().encode(out);
         let (rating, scoring) = (self.admission.rating(), self.pages.scoring());
@@ -382,7 +394,8 @@ impl Engine {
     /// Returns whether WARC files must stay open, because replies in them are still to be read
     /// back.
     pub(super) fn holds_files(&self) -> bool {
-        let idles = self.checkpoints.as_ref().is_none_or(|own| own.idle > IDLE_MAX);
+        let idles = self.checkpoints.as_ref().is_none_or(|own| own.idle > IDLE_MAX)
+            && self.backlog.budgets().is_none_or(|budgets| budgets.waiting() == 0);
         let waits = !self.archive.replays().is_empty() && !idles && !self.shutdown.is_exhausted();
         waits || self.archive.replays().is_active()
     }
@@ -548,7 +561,8 @@ fn push_held(held: &[(Fingerprint, Vec<u8>)], out: &mut Vec<u8>) {
 /// Removes the files under `state/` that an earlier run left and the checkpoint doesn't name.
 pub(super) fn remove_strays(found: &Manifest, disk: &mut dyn Disk) -> Result<(), disk::Error> {
     let kept = [ROBOTS_FOLDER, GIVEN_UP_FOLDER, SHELF_FOLDER, OUTBOX_FOLDER, KNOWN_FOLDER];
-    for folder in ["state", "state/seen", "state/frontier"].into_iter().chain(kept) {
+    let kept = kept.into_iter().chain(BUDGETS_FOLDERS);
+    for folder in kept.chain(["state", "state/seen", "state/frontier"]) {
         for name in disk.list(folder)? {
             let path = format!("{folder}/{name}");
             if path != manifest::NAME && found.bytes_of(&path).is_none() {

@@ -11,6 +11,7 @@ use super::{Page, PageWorker};
 use crate::engine::Engine;
 use crate::engine::admission::Discovery;
 use crate::engine::backlog::Purpose;
+use crate::engine::budgets::DOMAIN_UNITS;
 use crate::engine::chain::Chains;
 use crate::engine::cluster::Cluster;
 use crate::engine::ledger::Work;
@@ -376,11 +377,20 @@ impl Engine {
         // Links of a page that is visited again were counted at the first visit; what a sitemap
         // lists is no vote.
         let is_again = fetch.item.purpose == Purpose::Again;
-        if !self.admission.rating().counts_links() || is_again || is_list {
+        if is_again || is_list {
             return true;
         }
-        let follow = &mut self.pages.worker.follow;
         let page = UrlRef::from_canonical(fetch.url.as_bytes()).expect("it was fetched");
+        let follow = &mut self.pages.worker.follow;
+        if let Some(budgets) = self.backlog.budgets_mut() {
+            let counted = follow.wanted.iter().take(rating::LINKS_MAX);
+            let hosts = counted.map(|(place, _)| follow.batch.get(*place).host());
+            let units = DOMAIN_UNITS * budgets.links(page.host(), hosts);
+            self.turn.charge(Work::Joined, units);
+        }
+        if !self.admission.rating().counts_links() {
+            return true;
+        }
         let start = if let Step::Rate(start) = follow.step { start } else { 0 };
         let end = follow.wanted.len().min(rating::LINKS_MAX);
         let rated = &follow.wanted[start..end];

@@ -328,7 +328,7 @@ impl Engine {
         match state {
             ServerState::Retired(_) => (Wait::GivenUp, None),
             // The name of a server under visit without a connection is being looked up.
-            ServerState::Busy if site.conn().is_none() && self.visits.is_resolving() => {
+            ServerState::Busy if site.conn().is_none() && self.visits.waiters() > 0 => {
                 (Wait::Names, None)
             }
             ServerState::Busy | ServerState::Idle => (Wait::Visited, None),

@@ -101,9 +101,9 @@ impl Visits {
         &mut self.census
     }
 
-    /// Returns whether a visit waits for a DNS look-up.
-    pub(super) fn is_resolving(&self) -> bool {
-        self.names.waiters() > 0
+    /// Returns the number of visits that wait for a DNS look-up.
+    pub(super) fn waiters(&self) -> usize {
+        self.names.waiters()
     }
 
     /// Returns whether a visit waits for the budget of the next turn.
@@ -164,13 +164,17 @@ impl Engine {
 
     /// Begins the visit of the next server. Returns whether there was one.
     pub(super) fn begin_next_visit(&mut self) -> bool {
-        let may_begin = self.has_slots() && self.visits.outage.may_visit(self.turn.at());
-        if !may_begin || self.turn.is_spent(Work::Rules) {
+        if !self.may_visit_more() || self.turn.is_spent(Work::Rules) {
             return false;
         }
         let Some(id) = self.backlog.next(self.turn.at()) else { return false };
         self.begin_visit(id);
         true
+    }
+
+    /// Returns whether a visit could begin if a server were ready.
+    pub(super) fn may_visit_more(&self) -> bool {
+        self.has_slots() && self.visits.outage.may_visit(self.turn.at())
     }
 
     fn has_slots(&self) -> bool {

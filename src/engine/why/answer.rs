@@ -165,6 +165,14 @@ pub enum Place {
     },
     /// The URL is kept on disk, because the operator has paused its prefix.
     Paused,
+    /// The URL waits on disk for a later pass, if it isn't fetched yet: its domain has URLs over
+    /// its budget.
+    OverBudget {
+        /// The number of other domains that link to its domain, estimated.
+        linked_by: u32,
+        /// The number of URLs of its domain that are queued in a pass.
+        budget: u32,
+    },
 }
 
 /// A URL in a queue.

@@ -226,6 +226,12 @@ impl Engine {
             {
                 Place::Redirected { to: to.to_owned() }
             }
+            Searched::Nowhere
+                if is_known != Some(false)
+                    && let Some((linked_by, budget)) = self.held_domain(question.url.host()) =>
+            {
+                Place::OverBudget { linked_by, budget }
+            }
             Searched::Nowhere => Place::Nowhere,
             Searched::Unsure(searched) => Place::Unsure { searched: *searched as u64 },
         }

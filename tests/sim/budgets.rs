@@ -1,0 +1,81 @@
+//! Budgets of registrable domains: what is over them waits on disk, is shown, and is fetched.
+
+use super::stand::{Plan, outcomes_of};
+use super::varied;
+use std::sync::Arc;
+use sted::engine::Engine;
+use sted::engine::contract::StopReason;
+use sted::engine::why::{Place, Subject};
+use sted::ground::stats::{Meter, still};
+use sted::ground::time::Instant;
+use sted::study::sim::disk::MemoryDisk;
+use sted::study::sim::{Jump, World};
+
+const BUDGETS: [&str; 3] =
+    ["schedule.budget_max = 5", "schedule.budget_min = 1", "schedule.budget_top = 4"];
+
+fn plan() -> Plan {
+    let web = sted::study::web::Settings { hosts_per_domain: 4, ..varied(11) };
+    Plan::new(web).with(&["connections.open_max = 2", "politeness.burst = \"server\""])
+}
+
+/// Law: budgets change when a URL is requested, not whether.
+#[test]
+fn what_is_over_a_budget_is_fetched_later() {
+    let (without, with) = (plan().run(), plan().with(&BUDGETS).run());
+    assert!(without.over_budget.is_none());
+    let over = with.over_budget.expect("domains have budgets");
+    assert_eq!(over.waiting, 0);
+    assert!(over.passes > 10 && over.domains == 10, "{over:?}");
+    assert_eq!(outcomes_of(&without.log), outcomes_of(&with.log));
+    assert_eq!(without.counts.pages, with.counts.pages);
+}
+
+/// A crawl that is stopped says what waits, and a run without budgets fetches it.
+#[test]
+fn what_waits_is_shown_and_survives() {
+    let all = outcomes_of(&plan().run().log);
+    for is_killed in [false, true] {
+        let plan = plan().with(&BUDGETS).with(&["state.checkpoint_period = \"1s\""]);
+        let (web, seeds, mut settings) = plan.parts();
+        let mut world = World::of_web(Arc::clone(&web), plan.world.clone());
+        let disk = MemoryDisk::new();
+        let open = |settings: &sted::engine::settings::Settings, world: &World| {
+            let disk = Box::new(disk.clone());
+            Engine::open(settings.clone(), &seeds, disk, Meter::new(still), world.now())
+                .unwrap_or_else(|error| panic!("{error}"))
+        };
+        let mut engine = open(&settings, &world);
+        let goes_on = &mut |view: &sted::study::sim::View<'_>| view.engine.counts().pages < 300;
+        world.run_until(&mut engine, Instant::FAR, goes_on).expect("it goes on");
+        let before = engine.over_budget().expect("domains have budgets");
+        assert!(before.waiting > 20 && before.passes > 0, "{before:?}");
+        let mut held = 0;
+        for url in all.keys() {
+            let why = engine.why(world.now(), url);
+            if let Subject::Url(about) = why.subject
+                && let Place::OverBudget { budget, .. } = about.place
+            {
+                assert!((1..=5).contains(&budget), "{url}: {budget}");
+                held += 1;
+            }
+        }
+        // Of a domain with URLs that wait, any known URL may be one of them.
+        assert!(held >= before.waiting, "{held} of {}", before.waiting);
+        if !is_killed {
+            engine.stop(world.now(), StopReason::Interrupted);
+            world.run(&mut engine).expect("it ends");
+        }
+        drop(engine);
+        world.exit();
+        world.restart(std::time::Duration::from_secs(60), Jump::None);
+        settings.budgets = None;
+        let mut engine = open(&settings, &world);
+        let after = engine.over_budget().expect("URLs wait");
+        assert!(after.waiting > 0 && after.passes > 0, "{after:?}");
+        world.run(&mut engine).expect("it ends");
+        assert_eq!(engine.stop_reason(), Some(StopReason::Finished));
+        assert!(engine.over_budget().is_none(), "they have gone");
+        assert_eq!(outcomes_of(&disk.read("crawl.log").expect("there is one")), all);
+    }
+}
