@@ -5,6 +5,7 @@
 //! of other projects.
 
 mod again;
+mod citizen;
 mod compare;
 mod consent;
 mod crawl;
