@@ -2,8 +2,8 @@
 //!
 //! What is put into a queue is collected in memory up to some kilobytes, then appended as one frame
 //! to the log (`ground::segments`). The more queues share a log, the shorter are their frames, so
-//! that all of them together take no more than [`TAILS_BYTES`] of memory beside the frame that each
-//! of them gives back.
+//! that all of them together take no more than 4 MiB of memory beside the frame that each of them
+//! gives back.
 //!
 //! ```text
 //! file   FOLDER/segment-N: frames of records
