@@ -378,7 +378,8 @@ impl Frontier {
     /// makes the next visit cheaper.
     pub fn set_parked(&mut self, id: ServerId, is_parked: bool, now: Instant) {
         called!(SetParked(id, is_parked, now));
-        self.scheduler.set_parked(id, is_parked, self.waiting(id), now);
+        let queues = &self.queues;
+        self.scheduler.set_parked(id, is_parked, now, || waiting_in(queues, id));
     }
 
     /// Lets a server go ahead of all that aren't called, until its next visit ends. Servers that a

@@ -247,8 +247,15 @@ impl Backlog {
 
     /// Takes the next URL of a server under visit.
     pub fn take(&mut self, id: ServerId) -> Option<Item> {
-        self.peek(id)?;
-        self.candidates.remove(&id)
+        let Self { frontier, candidates, payload, .. } = self;
+        match candidates.remove(&id) {
+            Some(candidate) if frontier.has_better(id, candidate.key()) => {
+                give_back(frontier, payload, id, &candidate);
+                take(frontier, payload, id)
+            }
+            Some(candidate) => Some(candidate),
+            None => take(frontier, payload, id),
+        }
     }
 
     /// Returns whether a server has a next URL in memory.

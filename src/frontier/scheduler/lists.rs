@@ -90,9 +90,9 @@ pub(super) struct Turn {
 
 impl Lists {
     /// Creates empty lists; returns `None` if the settings give them no share of the visits.
-    pub(super) fn new(settings: &Settings) -> Option<Self> {
+    pub(super) fn new(settings: &Settings) -> Option<Box<Self>> {
         let share_milli = settings.schedule.random_share_milli.min(1_000);
-        (share_milli > 0).then(|| Self {
+        let lists = || Self {
             lists: Default::default(),
             typical: policy::typical(settings.burst, &settings.schedule),
             share_milli,
@@ -100,10 +100,12 @@ impl Lists {
             slot: 0,
             visits: 0,
             turns: 0,
-        })
+        };
+        (share_milli > 0).then(|| Box::new(lists()))
     }
 
     /// Adds a server that enters the ready queue at this rank.
+    #[inline(never)]
     pub(super) fn insert(&mut self, rank: Rank, id: ServerId) {
         #[cfg(test)]
         if sabotage::is(Sabotage::ListsIncomplete) && rank.arrival.is_multiple_of(3) {
@@ -114,6 +116,7 @@ impl Lists {
     }
 
     /// Moves a server to the list of its new rank if that list is a better one.
+    #[inline(never)]
     pub(super) fn raise(&mut self, rank: Rank) {
         let list = self.list_of(rank.fraction);
         let worse = self.lists[..list].iter_mut();
@@ -125,6 +128,7 @@ impl Lists {
     }
 
     /// Removes a server that leaves the ready queue.
+    #[inline(never)]
     pub(super) fn remove(&mut self, rank: Rank) {
         self.lists.iter_mut().any(|list| list.servers.remove(&rank.arrival).is_some());
     }

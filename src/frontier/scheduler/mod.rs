@@ -95,7 +95,7 @@ pub struct Scheduler {
     /// due next is the last entry, because a server that enters is most often due last.
     asleep: BTreeMap<Reverse<(Instant, u64)>, ServerId>,
     /// The servers of the ready queue by age; `None` if no visits are for the oldest.
-    lists: Option<Lists>,
+    lists: Option<Box<Lists>>,
     /// The tables of settings that hold for servers; a server without a table has no entry.
     sites: Map<ServerId, SiteId>,
     prices: Prices,
@@ -193,20 +193,24 @@ impl Scheduler {
 
     /// Returns how many requests one visit to a server may make.
     pub fn burst(&self, id: ServerId) -> Burst {
-        self.server(id).burst(self.pace(id))
+        self.server(id).burst(self.settings.burst_of(self.site_of(id)))
     }
 
     /// Returns the pace of a server: that of its site, or that of the crawl.
     pub fn pace(&self, id: ServerId) -> Pace {
-        let site = if self.sites.is_empty() { None } else { self.sites.get(&id).copied() };
-        self.settings.pace(site)
+        self.settings.pace(self.site_of(id))
+    }
+
+    /// Returns the table of settings that holds for a server, if there is one.
+    fn site_of(&self, id: ServerId) -> Option<SiteId> {
+        if self.sites.is_empty() { None } else { self.sites.get(&id).copied() }
     }
 
     /// Returns how many of the best URLs in a server's queue its rank is computed from: as many as
     /// its next visit takes at most, but fewer under `quality` and `yield`.
     pub fn counted(&self, id: ServerId) -> usize {
-        let (server, schedule) = (self.server(id), &self.settings.schedule);
-        server.estimates.counted(server.burst(self.pace(id)), schedule) as usize
+        let schedule = &self.settings.schedule;
+        self.server(id).estimates.counted(self.burst(id), schedule) as usize
     }
 
     /// Records that the queue of a server has changed to the state `waiting`. An idle server
@@ -248,7 +252,7 @@ impl Scheduler {
     /// if its next URL is not in memory.
     fn rank_of(&self, id: ServerId, waiting: Waiting) -> Option<NonZeroU64> {
         let terms = (&self.settings.schedule, self.prices.of(id));
-        let own = self.server(id).rank_of(id, waiting, self.pace(id), terms)?;
+        let own = self.server(id).rank_of(id, waiting, self.burst(id), terms)?;
         Some(if self.called.contains(&id) { policy::called(own) } else { own })
     }
 
@@ -395,7 +399,9 @@ impl Scheduler {
         let server = &mut self.servers[id.index()];
         assert_eq!(server.state(), ServerState::Busy, "only a visit under way can end");
         let rest = pace.rest(visit, server.crawl_delay());
-        self.called.remove(&id);
+        if !self.called.is_empty() {
+            self.called.remove(&id);
+        }
         server.visits += 1;
         server.estimates.observe(visit, &self.settings.schedule);
         let owed = visit.ended + rest;
@@ -413,10 +419,20 @@ impl Scheduler {
     }
 
     /// Records whether a connection to a server is parked (kept open between two visits), which
-    /// makes the next visit cheaper. `waiting` is the state of the server's queue.
-    pub fn set_parked(&mut self, id: ServerId, is_parked: bool, waiting: Waiting, now: Instant) {
-        self.servers[id.index()].estimates.is_parked = is_parked;
-        self.set_waiting(id, waiting, now);
+    /// makes the next visit cheaper. `waiting` returns the state of the server's queue; it is
+    /// called if the server's rank depends on it now.
+    pub fn set_parked(
+        &mut self,
+        id: ServerId,
+        is_parked: bool,
+        now: Instant,
+        waiting: impl FnOnce() -> Waiting,
+    ) {
+        let server = &mut self.servers[id.index()];
+        server.estimates.is_parked = is_parked;
+        if !matches!(server.state(), ServerState::Busy | ServerState::Retired(_)) {
+            self.set_waiting(id, waiting(), now);
+        }
     }
 
     /// Sets the Crawl-delay of a server's robots.txt; `None` means that it has none. `waiting` is

@@ -21,7 +21,7 @@ impl Scheduler {
     pub fn time_of(&self, id: ServerId, urls: u32) -> Duration {
         let (server, settings) = (self.server(id), &self.settings);
         let pace = self.pace(id);
-        let burst = server.burst(pace);
+        let burst = server.burst(pace.burst);
         let pages = server.estimates.visit_max(burst, &settings.schedule).min(urls).max(1);
         let slot_us = server.estimates.slot_us(u64::from(pages), &settings.schedule);
         let slot = Duration::from_micros(slot_us);

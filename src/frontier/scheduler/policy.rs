@@ -248,7 +248,7 @@ impl Estimates {
 
     /// Returns how many requests the next visit makes if the queue holds enough URLs.
     pub(super) fn visit_max(&self, burst: Burst, settings: &Settings) -> u32 {
-        let (.., allowance) = self.or_assumed(settings);
+        let allowance = self.allowance_or_assumed(settings);
         match burst {
             Burst::Requests(most) => most.clamp(1, allowance),
             Burst::Server => allowance,
@@ -262,9 +262,11 @@ impl Estimates {
         let or = |measured_us, new| if measured_us == 0 { narrow(new) } else { measured_us };
         let connect = or(self.connect_us, settings.connect_time_new);
         let response = or(self.response_us, settings.response_time_new);
-        let allowance =
-            if self.allowance == 0 { settings.allowance_new.max(1) } else { self.allowance.into() };
-        (connect, response, allowance)
+        (connect, response, self.allowance_or_assumed(settings))
+    }
+
+    fn allowance_or_assumed(&self, settings: &Settings) -> u32 {
+        if self.allowance == 0 { settings.allowance_new.max(1) } else { self.allowance.into() }
     }
 
     /// Returns how many of the best URLs in a queue a rank is computed from.
@@ -290,15 +292,15 @@ impl Estimates {
         if waiting.urls == 0 || !waiting.at_hand {
             return None;
         }
-        let pages = u64::from(waiting.urls.min(self.counted(burst, settings)));
+        let pages = || u64::from(waiting.urls.min(self.counted(burst, settings)));
         Some(match settings.policy {
             Policy::Bfs => fraction(0, 1),
-            Policy::Performance => fraction(pages, self.slot_us(pages, settings)),
+            Policy::Performance => fraction(pages(), self.slot_us(pages(), settings)),
             Policy::Quality => fraction(waiting.best_sum, 1),
-            Policy::Capability => fraction(waiting.best_sum, self.slot_us(pages, settings)),
+            Policy::Capability => fraction(waiting.best_sum, self.slot_us(pages(), settings)),
             Policy::Random => lot(visit),
             Policy::LargestSiteFirst => fraction(waiting.urls.into(), 1),
-            Policy::Yield => fraction(waiting.best_sum, self.priced_us(pages, settings, price)),
+            Policy::Yield => fraction(waiting.best_sum, self.priced_us(pages(), settings, price)),
         })
     }
 

@@ -86,6 +86,12 @@ pub struct Pace {
 }
 
 impl Settings {
+    /// Returns the burst of servers for which this table of `sites` holds, or of those without one.
+    pub fn burst_of(&self, site: Option<SiteId>) -> Burst {
+        let own = site.and_then(|site| self.paces[usize::from(site)].burst);
+        own.unwrap_or(self.burst)
+    }
+
     /// Returns the pace of servers for which this table of `sites` holds, or of those without one.
     pub fn pace(&self, site: Option<SiteId>) -> Pace {
         let own = site.map(|site| self.paces[usize::from(site)]).unwrap_or_default();

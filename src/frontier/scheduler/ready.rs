@@ -46,10 +46,11 @@ impl Scheduler {
     /// moved to the groups that hold them back.
     pub(super) fn first_admitted(&mut self, now: Instant) -> Option<ServerId> {
         for _ in 0..MOVES_MAX {
-            let id = *self.ready.last_key_value()?.1;
-            if self.is_admitted(id, now) {
+            let (rank, id) = self.ready.last_key_value().map(|(rank, id)| (rank.0, *id))?;
+            let Some(holder) = self.holder(id, now) else {
                 return Some(id);
-            }
+            };
+            self.hold_back(id, rank, holder, now);
         }
         None
     }
@@ -58,17 +59,23 @@ impl Scheduler {
     /// turn of the lists and no called server may be visited, otherwise the best one.
     pub(super) fn take_next(&mut self, now: Instant) -> Option<ServerId> {
         let best = self.first_admitted(now)?;
-        let lists = self.lists.as_ref().filter(|_| !self.called.contains(&best));
-        let Some(lists) = lists else {
-            self.leave_line(best);
-            return Some(best);
-        };
-        let turn = if lists.is_turn() { Some(self.turn_admitted(now)?) } else { None };
-        let id = turn.map_or(best, |turn| turn.id);
-        let rank = self.leave_line(id);
-        if let Some(lists) = &mut self.lists {
-            lists.count(rank.arrival, turn);
+        if self.lists.is_some() && !self.called.contains(&best) {
+            return self.take_counted(best, now);
         }
+        self.take_best();
+        Some(best)
+    }
+
+    /// Takes the server of the next turn of the lists if it is their turn, otherwise `best`, and
+    /// counts the visit.
+    #[inline(never)]
+    fn take_counted(&mut self, best: ServerId, now: Instant) -> Option<ServerId> {
+        let is_turn = self.lists.as_ref()?.is_turn();
+        let turn = if is_turn { Some(self.turn_admitted(now)?) } else { None };
+        let id = turn.map_or(best, |turn| turn.id);
+        let rank = self.place_of(id);
+        self.leave_line(rank);
+        self.lists.as_mut()?.count(rank.arrival, turn);
         Some(id)
     }
 
@@ -77,28 +84,35 @@ impl Scheduler {
     fn turn_admitted(&mut self, now: Instant) -> Option<Turn> {
         for _ in 0..MOVES_MAX {
             let turn = self.lists.as_ref()?.next_turn()?;
-            if self.is_admitted(turn.id, now) {
+            let Some(holder) = self.holder(turn.id, now) else {
                 return Some(turn);
-            }
+            };
+            self.hold_back(turn.id, self.place_of(turn.id), holder, now);
         }
         None
     }
 
-    /// Returns whether all groups of a server in the queue admit it. If one doesn't, moves the
-    /// server to that group, which holds it back.
-    fn is_admitted(&mut self, id: ServerId, now: Instant) -> bool {
-        let groups = self.servers[id.index()].groups;
-        let mut all = groups.into_iter().flatten();
-        let Some(holder) = all.find(|group| !self.groups.admits(*group, now)) else {
-            return true;
-        };
-        let rank = self.leave_line(id);
-        self.servers[id.index()].standing = Standing::Held;
+    /// Returns the first group of a server that doesn't admit a visit to it.
+    fn holder(&self, id: ServerId, now: Instant) -> Option<GroupId> {
+        let mut all = self.servers[id.index()].groups.into_iter().flatten();
+        all.find(|group| !self.groups.admits(*group, now))
+    }
+
+    /// Moves a server from the queue to a group that holds it back.
+    fn hold_back(&mut self, id: ServerId, rank: Rank, holder: GroupId, now: Instant) {
+        self.leave_line(rank);
         self.groups.hold_back(holder, rank, id);
+        let server = &mut self.servers[id.index()];
+        server.standing = Standing::Held;
         // A group releases one server at a time. This one has left the ready queue, so its groups
         // may release the next.
+        let groups = server.groups;
         self.wake_groups(groups, now);
-        false
+    }
+
+    /// Returns the rank of a server in the queue.
+    fn place_of(&self, id: ServerId) -> Rank {
+        self.servers[id.index()].place().expect("a ready server has a rank")
     }
 
     /// Adds a server to the queue, and to a list if there are lists.
@@ -109,21 +123,21 @@ impl Scheduler {
         }
     }
 
-    /// Removes a server from the queue, and from its list if there are lists. Returns its rank.
-    fn leave_line(&mut self, id: ServerId) -> Rank {
-        // Most often the best server leaves, which needs no search.
-        let last = self.ready.last_entry().filter(|last| *last.get() == id);
-        let rank = if let Some(last) = last {
-            last.remove_entry().0.0
-        } else {
-            let rank = self.servers[id.index()].place().expect("a ready server has a rank");
-            self.ready.remove(&Reverse(rank));
-            rank
-        };
+    /// Removes a server from the queue, and from its list if there are lists.
+    fn leave_line(&mut self, rank: Rank) {
+        self.ready.remove(&Reverse(rank));
         if let Some(lists) = &mut self.lists {
             lists.remove(rank);
         }
-        rank
+    }
+
+    /// Removes the best server from the queue, which needs no search, and from its list if there
+    /// are lists.
+    fn take_best(&mut self) {
+        let best = self.ready.pop_last();
+        if let (Some(lists), Some((rank, _))) = (&mut self.lists, best) {
+            lists.remove(rank.0);
+        }
     }
 
     /// Ranks an idle server by the state of its queue. If the server has URLs, it becomes ready, or
@@ -211,7 +225,7 @@ impl Scheduler {
             Standing::Asleep => _ = self.asleep.remove(&Reverse((server.due, server.arrival))),
             Standing::Held => _ = self.groups.let_go(groups, place()),
             Standing::InLine => {
-                self.leave_line(id);
+                self.leave_line(place());
                 self.wake_groups(groups, now);
             }
             _ => return,

@@ -10,7 +10,6 @@
 use super::ServerId;
 use super::groups::GroupId;
 use super::policy::{self, Estimates, Rank, Waiting};
-use super::politeness::Pace;
 use super::price::Price;
 use super::state::{Retirement, ServerState};
 use super::visit::Burst;
@@ -107,8 +106,8 @@ impl Server {
 
     /// Returns how many requests one visit to this server may make. A server with a Crawl-delay
     /// gets one.
-    pub(super) fn burst(&self, pace: Pace) -> Burst {
-        if self.delay > 0 { Burst::Requests(1) } else { pace.burst }
+    pub(super) fn burst(&self, of_site: Burst) -> Burst {
+        if self.delay > 0 { Burst::Requests(1) } else { of_site }
     }
 
     /// Returns the fraction of the rank that the server, whose number is `id`, has if its queue is
@@ -117,10 +116,10 @@ impl Server {
         &self,
         id: ServerId,
         waiting: Waiting,
-        pace: Pace,
+        burst: Burst,
         (schedule, price): (&policy::Settings, Price),
     ) -> Option<NonZeroU64> {
-        self.estimates.rank(waiting, self.burst(pace), schedule, price, (id, self.visits))
+        self.estimates.rank(waiting, burst, schedule, price, (id, self.visits))
     }
 
     /// Returns the rank of the server, which is its place in the ready queue or in the group that

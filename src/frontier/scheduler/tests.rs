@@ -361,7 +361,7 @@ impl Pair {
         let parked = self.random.below(2) == 0;
         self.model.servers[server].parked = parked;
         let waiting = self.waiting(server);
-        self.scheduler.set_parked(self.ids[server], parked, waiting, self.now);
+        self.scheduler.set_parked(self.ids[server], parked, self.now, || waiting);
         self.reported(server);
         if self.random.below(4) == 0 {
             self.model.servers[server].is_called = !self.model.servers[server].retired;
