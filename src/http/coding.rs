@@ -265,11 +265,7 @@ impl Decoder {
 
     /// Begins a body to which `codings` were applied, in this order.
     pub fn begin(&mut self, codings: &[Coding]) {
-        for stage in self.stages.drain(..) {
-            if let Codec::Inflate(inflate) = stage.codec {
-                self.spare = Some(inflate);
-            }
-        }
+        self.end();
         self.last = None;
         self.is_fresh = true;
         for coding in codings.iter().rev() {
@@ -278,6 +274,16 @@ impl Decoder {
         }
         if codings.is_empty() {
             self.stages.push(Stage::new(None, Codec::Copy));
+        }
+    }
+
+    /// Ends the present body, if there is one: frees its windows, which take up to 16 MiB a coding.
+    /// An inflater is kept for the next body.
+    pub fn end(&mut self) {
+        for stage in self.stages.drain(..) {
+            if let Codec::Inflate(inflate) = stage.codec {
+                self.spare = Some(inflate);
+            }
         }
     }
 
@@ -313,7 +319,7 @@ impl Decoder {
     /// further call returns it.
     ///
     /// # Panics
-    /// Panics if no body was begun.
+    /// Panics if no body was begun, or the last one was ended.
     pub fn decode(
         &mut self,
         input: &[u8],

@@ -22,7 +22,8 @@ pub struct Crawl {
     folder: TempDir,
     /// Its configuration.
     pub conf: Conf,
-    /// The most resident memory of the crawler in bytes, without the lab.
+    /// The most resident memory of the crawler in bytes, without the lab, and without pages of
+    /// files: its program and libraries, of which more are read the more of them a crawl uses.
     pub peak_bytes: u64,
     /// The time from start to end.
     pub took: Duration,
@@ -141,10 +142,12 @@ fn watch(child: &mut Child, started: Instant) -> (ExitStatus, u64) {
             return (status, peak_bytes);
         }
         let text = fs::read_to_string(&status_file).unwrap_or_default();
-        let mark = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-        if let Some(kib) = mark.and_then(|text| text.split_whitespace().next()?.parse().ok()) {
-            let kib: u64 = kib;
-            peak_bytes = peak_bytes.max(kib << 10);
+        let bytes = |name: &str| -> Option<u64> {
+            let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+            Some(line.split_whitespace().next()?.parse::<u64>().ok()? << 10)
+        };
+        if let (Some(peak), Some(files)) = (bytes("VmHWM:"), bytes("RssFile:")) {
+            peak_bytes = peak_bytes.max(peak - files);
         }
         if started.elapsed() > TIME_MAX {
             child.kill().expect("a child of ours");

@@ -170,6 +170,7 @@ impl Engine {
         } else if worker.decoder.is_sum_wrong() {
             self.note_page("codingSum");
         }
+        self.pages.worker.decoder.end();
         // The part that could be decoded is used, even after an error.
         match step.state {
             State::TooLarge => self.note_page("codingTooLarge"),

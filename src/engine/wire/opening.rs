@@ -76,6 +76,7 @@ impl Opening {
             turn.back(stage);
             let is_odd = self.decoder.is_mislabelled() || self.decoder.is_sum_wrong();
             self.is_whole = state == State::Done && !is_odd && !codings.too_many;
+            self.decoder.end();
         }
         self.is_html = true;
         self.is_html =
