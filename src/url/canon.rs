@@ -166,6 +166,13 @@ fn slow_units(text: &str) -> usize {
     SLOW_UNITS + SLOW_WEIGHT * text.len() + host_bytes * host_bytes / IDNA_DIVISOR
 }
 
+/// Returns the maximum of [`Joiner::take_work`] for one reference of this many bytes, each of which
+/// may become an escape.
+pub const fn units_max(bytes: usize) -> usize {
+    let host_bytes = standard::RAW_HOST_BYTES_MAX;
+    SLOW_UNITS + SLOW_WEIGHT * 3 * bytes + host_bytes * host_bytes / IDNA_DIVISOR
+}
+
 /// Parses an absolute URL to its canonical form.
 pub(super) fn parse(text: &str, limits: Limits) -> Result<Url, Invalid> {
     let text = relevant(text);

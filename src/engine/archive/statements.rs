@@ -29,7 +29,7 @@ use crate::http::response::Head;
 use crate::links::{self, Found, Scanner};
 use crate::robots::Rules;
 use crate::store;
-use crate::url::canon::Joiner;
+use crate::url::canon::{self, Joiner};
 use crate::url::{Batch, Url, UrlRef};
 use encoding_rs::UTF_8;
 use std::ops::BitOr;
@@ -44,10 +44,19 @@ const STATEMENT_WEIGHT: usize = 8;
 /// The maximum length of what is read of a robots.txt for one request, in bytes.
 const ROBOTS_BYTES_MAX: usize = 16 << 10;
 
+/// The maximum length of a reference to the URL that a page prefers, and of the page's base, in
+/// bytes. Longer ones are ignored: few URLs that long are fetched.
+const CANONICAL_BYTES_MAX: usize = 4 << 10;
+
+/// The maximum cost of joining both, in units of work.
+const CANONICAL_UNITS_MAX: usize =
+    2 * (CANONICAL_BYTES_MAX + canon::units_max(CANONICAL_BYTES_MAX));
+
 /// Returns the maximum cost of gathering the statements about a page, in units of work, if its head
 /// has at most `head_bytes_max` bytes.
 pub(super) fn units_max(head_bytes_max: usize) -> usize {
-    STATEMENT_WEIGHT.saturating_mul(head_bytes_max).saturating_add(UNITS_MAX)
+    let head = STATEMENT_WEIGHT.saturating_mul(head_bytes_max);
+    head.saturating_add(UNITS_MAX + CANONICAL_UNITS_MAX)
 }
 
 /// Reads what pages say of their use, one after the other.
@@ -123,10 +132,13 @@ impl Reader {
     }
 
     /// Returns the URL that the page read last prefers, given its own; `None` if that is its own,
-    /// or if it names none that could be fetched.
+    /// or if it names none that could be fetched within [`CANONICAL_BYTES_MAX`].
     fn canonical(&self, url: UrlRef<'_>, turn: &mut Turn) -> Option<Box<str>> {
         let (reference, base) = self.found.canonical()?;
         let mut join = |from: UrlRef<'_>, reference: &[u8]| {
+            if reference.len() > CANONICAL_BYTES_MAX {
+                return None;
+            }
             let (mut batch, mut joiner) = (Batch::new(), Joiner::new(from));
             let joined = joiner.join(reference, UTF_8, &mut batch);
             turn.charge(Work::Archived, reference.len() + joiner.take_work());
