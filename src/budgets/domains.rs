@@ -18,7 +18,7 @@
 //! Laws: the better linked a domain, the larger its budget, which is within the settings' bounds.
 //! Memory: 60 bytes a domain, and the slack of a hash table. Cost: a look-up for a link, three for
 //! a URL; a ranking looks at all steps of degrees, not at domains. A checkpoint encodes all domains
-//! at once: 30 ms a million.
+//! at once.
 //! Source: Lee, Leonard, Wang, Loguinov: IRLbot (WWW 2008), section 6 (STAR): a domain costs money,
 //! so links from many of them are hard to fake.
 

@@ -3,7 +3,7 @@
 //! Law: an item that was added before changes nothing, and the order of items doesn't matter.
 //! Error: one standard deviation is 13% of the number; up to twenty, about one. Numbers above two
 //! million count as that.
-//! Cost: a few nanoseconds to add an item, 0.1 us for an estimate.
+//! Cost: an item changes at most one register; an estimate reads all of them.
 //! Source: Flajolet, Fusy, Gandouet, Meunier: HyperLogLog (AofA 2007), with their correction of
 //! small numbers by linear counting.
 

@@ -146,10 +146,10 @@ fn known(known: &KnownPages) -> String {
 /// Describes the URLs over the budget of their domain.
 fn over_budget(over: &OverBudget) -> String {
     format!(
-        "  {} URLs over the budget of their domain, of {} known; {} passes have ended",
+        "  {} URLs over the budget of their domain, of {} known; pass {}",
         count(over.waiting),
         count(over.domains),
-        count(over.passes)
+        count(over.pass)
     )
 }
 

@@ -10,6 +10,7 @@
 //! its bytes each time it is moved.
 
 use super::Engine;
+use super::admission::domains::REFUSE_UNITS;
 use super::admission::{ADMIT_UNITS, Discovery};
 use super::backlog::Backlog;
 use super::ledger::Work;
@@ -23,8 +24,6 @@ use crate::url::{Fingerprinter, UrlRef};
 
 /// The fixed cost of moving a URL from one queue to another, in units of work (see `ledger`).
 const MOVE_UNITS: usize = 64;
-/// The cost of refusing a URL, in units of work; mostly that of its line in the crawl log.
-const REFUSE_UNITS: usize = 512;
 /// The cost of beginning a pass, which ranks all domains, in units of work.
 const PASS_UNITS: usize = 2_000;
 /// The fixed cost of reading URLs back from disk, in units of work.
@@ -40,23 +39,25 @@ impl Backlog {
         }
     }
 
-    /// Returns the budgets that a checkpoint is restored to. A crawl that has none any more admits
-    /// what waits.
+    /// Returns the budgets that a checkpoint is restored to. A crawl that has none any more gets
+    /// some that admit what waits, until [`Self::end_done_budgets`].
     pub(super) fn restored_budgets(&mut self, settings: &Settings) -> &mut Budgets {
         if self.budgets().is_none() {
-            log::warn!(
-                "schedule.budget_max is \"none\", and wasn't before: URLs over their domain's \
-                 budget are queued"
-            );
             self.set_budgets(new_budgets(settings, budgets::Settings::UNLIMITED));
         }
         self.budgets_mut().expect("just set")
     }
-}
 
-/// Returns whether the budgets of a crawl that has none any more have admitted all that waited.
-fn budgets_are_done(budgets: Option<&Budgets>) -> bool {
-    budgets.is_some_and(|budgets| budgets.is_unlimited() && budgets.waiting() == 0)
+    /// Drops the budgets of a crawl that has none any more, if no URL waits. Returns whether some
+    /// of such a crawl stay.
+    pub(super) fn end_done_budgets(&mut self) -> bool {
+        let left = self.budgets().filter(|budgets| budgets.is_unlimited());
+        let waits = left.is_some_and(|budgets| budgets.waiting() > 0);
+        if left.is_some() && !waits {
+            self.end_budgets();
+        }
+        waits
+    }
 }
 
 fn new_budgets(settings: &Settings, own: budgets::Settings) -> Budgets {
@@ -120,9 +121,7 @@ impl Engine {
             let (found, url, via) = Discovery::decode(&entry);
             self.queue(found, url, (!via.is_empty()).then_some(via));
         }
-        if budgets_are_done(self.backlog.budgets()) {
-            self.backlog.end_budgets();
-        }
+        self.backlog.end_done_budgets();
         Ok(moved.is_some())
     }
 
@@ -162,7 +161,7 @@ impl Engine {
         let budgets = self.backlog.budgets()?;
         Some(OverBudget {
             waiting: budgets.waiting(),
-            passes: budgets.pass().into(),
+            pass: budgets.pass().into(),
             domains: budgets.domains() as u64,
             bytes: budgets.bytes(),
         })

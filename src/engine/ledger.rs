@@ -54,7 +54,8 @@ pub enum Work {
     Dropped,
     /// Bytes of records read back from the archive.
     Reread,
-    /// URLs that the seen test found to be new, and that were queued.
+    /// URLs that the seen test found to be new, and that were queued, kept for a later pass of the
+    /// budgets or refused; links counted by domain.
     Admitted,
     /// Looking up whether the target of a redirect is a known URL: keys and bytes compared.
     Lookups,

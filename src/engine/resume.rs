@@ -88,6 +88,10 @@ impl Earlier {
 const NOT_AGAIN: &str = "recrawl.policy is \"none\", and wasn't before: what is known of pages is \
                          dropped, and they aren't visited again";
 
+/// What is said when domains had budgets, no longer have some, and URLs wait.
+const NO_BUDGETS: &str = "schedule.budget_max is \"none\", and wasn't before: URLs over their \
+                          domain's budget are queued";
+
 impl Engine {
     /// Opens a crawl that keeps its state on this disk: resumes the crawl that is there, or begins
     /// a new one. To resume, the settings must have that crawl's key ([`Earlier::key`]).
@@ -204,6 +208,9 @@ impl Engine {
         if let Some(cluster) = &mut self.cluster {
             // What was settled before that checkpoint may be published.
             cluster.checkpoint_is_durable(now.at);
+        }
+        if self.backlog.end_done_budgets() {
+            log::warn!("{NO_BUDGETS}");
         }
         let ended = self.backlog.restored(found.clean, now);
         self.backlog.call_restored(now.at);

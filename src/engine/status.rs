@@ -73,8 +73,8 @@ pub struct Status {
 pub struct OverBudget {
     /// The number of URLs that wait for a later pass.
     pub waiting: u64,
-    /// The number of passes that have ended.
-    pub passes: u64,
+    /// The number of the present pass, from 0 on. Passes for which no URL waits are skipped.
+    pub pass: u64,
     /// The number of registrable domains that are known.
     pub domains: u64,
     /// The length of the files of URLs that wait, in bytes.

@@ -80,7 +80,7 @@ fn a_crawl_does_all_that_is_asked_of_it() {
     let summary = crawl.summary();
     let over = &summary["over_budget"];
     assert_eq!(over["waiting"], 0, "{over}");
-    assert!(over["passes"].as_u64() > Some(3), "{over}");
+    assert!(over["pass"].as_u64() > Some(3), "{over}");
 
     // The audit has nothing to complain of, and the report has the same counts as the log.
     let job = crawl.job();

@@ -1,13 +1,11 @@
 //! Budgets and scopes: a crawl ends at its limits, and requests nothing that a changed scope
 //! excludes.
 
-use super::stand::{Plan, outcomes_of};
+use super::stand::{Plan, open, outcomes_of};
 use super::varied;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use sted::engine::Engine;
 use sted::engine::contract::StopReason;
-use sted::ground::stats::{Meter, still};
 use sted::ground::time::Instant;
 use sted::study::sim::disk::MemoryDisk;
 use sted::study::sim::{Jump, World};
@@ -39,12 +37,7 @@ fn the_scope_is_asked_again_when_it_has_changed() {
         let (web, seeds, mut settings) = plan.parts();
         let mut world = World::of_web(Arc::clone(&web), plan.world.clone());
         let disk = MemoryDisk::new();
-        let open = |settings: &sted::engine::settings::Settings, world: &World| {
-            let disk = Box::new(disk.clone());
-            Engine::open(settings.clone(), &seeds, disk, Meter::new(still), world.now())
-                .unwrap_or_else(|error| panic!("{error}"))
-        };
-        let mut engine = open(&settings, &world);
+        let mut engine = open(&settings, &seeds, &disk, &world);
         let goes_on = &mut |view: &sted::study::sim::View<'_>| view.engine.counts().pages < 200;
         world.run_until(&mut engine, Instant::FAR, goes_on).expect("it goes on");
         engine.stop(world.now(), StopReason::Interrupted);
@@ -54,7 +47,7 @@ fn the_scope_is_asked_again_when_it_has_changed() {
         let before = disk.read("crawl.log").expect("there is one").len();
         world.restart(std::time::Duration::from_secs(60), Jump::None);
         change(&mut settings.scope);
-        let mut engine = open(&settings, &world);
+        let mut engine = open(&settings, &seeds, &disk, &world);
         world.run(&mut engine).expect("it ends");
         assert_eq!(engine.stop_reason(), Some(StopReason::Finished));
         let log = disk.read("crawl.log").expect("there is one");

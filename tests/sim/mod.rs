@@ -3,10 +3,10 @@
 
 mod again;
 mod budget;
-mod budgets;
 mod census;
 mod cluster;
 mod commands;
+mod domain_budgets;
 mod held;
 mod outage;
 mod resume;

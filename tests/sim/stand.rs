@@ -219,3 +219,15 @@ pub fn outcomes_of(log: &[u8]) -> BTreeMap<String, String> {
     }
     outcomes
 }
+
+/// Opens a crawl that keeps its state on this disk.
+pub fn open(
+    settings: &Settings,
+    seeds: &[seeds::Seed],
+    disk: &MemoryDisk,
+    world: &World,
+) -> Engine {
+    let disk = Box::new(disk.clone());
+    Engine::open(settings.clone(), seeds, disk, Meter::new(still), world.now())
+        .unwrap_or_else(|error| panic!("{error}"))
+}

@@ -304,8 +304,8 @@ fn budgets() -> [Metric; 3] {
         gauge("sted_known_domains", "Registrable domains known to the budgets.", |shown| {
             maybe(shown.snapshot.status.over_budget.map(|over| over.domains as f64))
         }),
-        gauge("sted_budget_passes", "Passes of the budgets that have ended.", |shown| {
-            maybe(shown.snapshot.status.over_budget.map(|over| over.passes as f64))
+        gauge("sted_budget_pass", "The present pass of the budgets, from 0 on.", |shown| {
+            maybe(shown.snapshot.status.over_budget.map(|over| over.pass as f64))
         }),
     ]
 }

@@ -102,7 +102,8 @@ section! {
         queues: usize = 512 << 20, size(MIB..=TIB), [];
 
         /// Number of queued URLs, in memory and on disk. Beyond it new URLs are counted and
-        /// dropped.
+        /// dropped. As many more may wait that are over the budget of their domain
+        /// (schedule.budget_max).
         ///
         /// On disk a URL of 40 bytes took 31 to 110 bytes.
         urls_max: usize = 1_000_000_000, count(1_000..=100_000_000_000), [];

@@ -64,9 +64,9 @@ section! {
         /// Number of URLs of the best-linked registrable domain that are queued in a pass of the
         /// crawl: its budget. Budgets fall linearly with the rank of a domain, by how many other
         /// domains link to it (an estimate, within 14% for two thirds of them), to budget_min. What
-        /// is over a budget waits on disk for a later pass; none of it is lost. A pass ends when a
-        /// connection could be opened and no server is ready, so budgets cost no time. Seeds have
-        /// none.
+        /// is over a budget waits on disk for a later pass. At most memory.urls_max URLs wait, and
+        /// a tenth of that of one domain; more are dropped, with a line and a count. A pass ends
+        /// when a connection could be opened and no server is ready. Seeds have no budget.
         ///
         /// "none" lets the hosts and pages that a single domain makes up take most of the crawl;
         /// 10000 is what IRLbot used. Small spreads the crawl over more domains.

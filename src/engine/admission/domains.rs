@@ -37,7 +37,7 @@ struct Count {
 
 /// The cost of refusing a URL, in units of work (see `ledger`); mostly that of its line in the
 /// crawl log.
-const REFUSE_UNITS: usize = 512;
+pub(in crate::engine) const REFUSE_UNITS: usize = 512;
 
 /// The divisor of the limit: one domain may have at most one in this many of all servers.
 const SHARE: usize = 10;

@@ -5,8 +5,9 @@
 //! This part of the engine owns the seen test, the scope, the rating of URLs, the number of servers
 //! of each domain, the limits on pages, and the trace.
 //!
-//! Laws: URLs are queued in the order in which the seen test finds them new, until half of the
-//! turn's budget for queues is spent. Seeds are queued regardless of the budget.
+//! Laws: URLs are queued in the order in which the seen test finds them new, but for those over the
+//! budget of their domain, until half of the turn's budget for queues is spent. Seeds are queued
+//! regardless of either budget.
 //! Cost: a copy of each new URL.
 
 pub mod domains;

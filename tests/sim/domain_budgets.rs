@@ -1,12 +1,10 @@
 //! Budgets of registrable domains: what is over them waits on disk, is shown, and is fetched.
 
-use super::stand::{Plan, outcomes_of};
+use super::stand::{Plan, open, outcomes_of};
 use super::varied;
 use std::sync::Arc;
-use sted::engine::Engine;
 use sted::engine::contract::StopReason;
 use sted::engine::why::{Place, Subject};
-use sted::ground::stats::{Meter, still};
 use sted::ground::time::Instant;
 use sted::study::sim::disk::MemoryDisk;
 use sted::study::sim::{Jump, World};
@@ -26,7 +24,7 @@ fn what_is_over_a_budget_is_fetched_later() {
     assert!(without.over_budget.is_none());
     let over = with.over_budget.expect("domains have budgets");
     assert_eq!(over.waiting, 0);
-    assert!(over.passes > 10 && over.domains == 10, "{over:?}");
+    assert!(over.pass > 10 && over.domains == 10, "{over:?}");
     assert_eq!(outcomes_of(&without.log), outcomes_of(&with.log));
     assert_eq!(without.counts.pages, with.counts.pages);
 }
@@ -40,16 +38,11 @@ fn what_waits_is_shown_and_survives() {
         let (web, seeds, mut settings) = plan.parts();
         let mut world = World::of_web(Arc::clone(&web), plan.world.clone());
         let disk = MemoryDisk::new();
-        let open = |settings: &sted::engine::settings::Settings, world: &World| {
-            let disk = Box::new(disk.clone());
-            Engine::open(settings.clone(), &seeds, disk, Meter::new(still), world.now())
-                .unwrap_or_else(|error| panic!("{error}"))
-        };
-        let mut engine = open(&settings, &world);
+        let mut engine = open(&settings, &seeds, &disk, &world);
         let goes_on = &mut |view: &sted::study::sim::View<'_>| view.engine.counts().pages < 300;
         world.run_until(&mut engine, Instant::FAR, goes_on).expect("it goes on");
         let before = engine.over_budget().expect("domains have budgets");
-        assert!(before.waiting > 20 && before.passes > 0, "{before:?}");
+        assert!(before.waiting > 20 && before.pass > 0, "{before:?}");
         let mut held = 0;
         for url in all.keys() {
             let why = engine.why(world.now(), url);
@@ -70,12 +63,34 @@ fn what_waits_is_shown_and_survives() {
         world.exit();
         world.restart(std::time::Duration::from_secs(60), Jump::None);
         settings.budgets = None;
-        let mut engine = open(&settings, &world);
+        let mut engine = open(&settings, &seeds, &disk, &world);
         let after = engine.over_budget().expect("URLs wait");
-        assert!(after.waiting > 0 && after.passes > 0, "{after:?}");
+        assert!(after.waiting > 0 && after.pass > 0, "{after:?}");
         world.run(&mut engine).expect("it ends");
         assert_eq!(engine.stop_reason(), Some(StopReason::Finished));
         assert!(engine.over_budget().is_none(), "they have gone");
         assert_eq!(outcomes_of(&disk.read("crawl.log").expect("there is one")), all);
     }
+}
+
+/// A crawl that has no budgets any more, and had no URL over one, doesn't keep what is known of
+/// domains.
+#[test]
+fn budgets_without_urls_go() {
+    let plan = plan().with(&["schedule.budget_max = 1_000", "schedule.budget_min = 1_000"]);
+    let (web, seeds, mut settings) = plan.parts();
+    let mut world = World::of_web(Arc::clone(&web), plan.world.clone());
+    let disk = MemoryDisk::new();
+    let mut engine = open(&settings, &seeds, &disk, &world);
+    let goes_on = &mut |view: &sted::study::sim::View<'_>| view.engine.counts().pages < 100;
+    world.run_until(&mut engine, Instant::FAR, goes_on).expect("it goes on");
+    let before = engine.over_budget().expect("domains have budgets");
+    assert!(before.waiting == 0 && before.domains > 0, "{before:?}");
+    engine.stop(world.now(), StopReason::Interrupted);
+    world.run(&mut engine).expect("it ends");
+    drop(engine);
+    world.exit();
+    world.restart(std::time::Duration::from_secs(60), Jump::None);
+    settings.budgets = None;
+    assert!(open(&settings, &seeds, &disk, &world).over_budget().is_none());
 }
