@@ -159,13 +159,20 @@ pub fn robots_words<'a>(value: &'a [u8], product: &str) -> impl Iterator<Item = 
         let mut word = part.trim_ascii();
         if let Some(colon) = memchr::memchr(b':', word) {
             let name = word[..colon].trim_ascii();
-            if !has_value(name) {
+            if is_name(name) && !has_value(name) {
                 ours = name.eq_ignore_ascii_case(product.as_bytes());
                 word = word[colon + 1..].trim_ascii();
             }
         }
         ours.then_some(word)
     })
+}
+
+/// Returns whether the text before a colon is a name, not a part of a date: the one of
+/// `unavailable_after` may have a comma.
+fn is_name(text: &[u8]) -> bool {
+    let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+    text.first().is_some_and(u8::is_ascii_alphabetic) && text.iter().all(is_part)
 }
 
 /// Returns whether the name before a colon is that of a directive with a value, not that of a
@@ -257,7 +264,7 @@ mod tests {
     #[test]
     fn robots_tags() {
         let (index, follow) = ((true, false), (false, true));
-        let cases = [
+        let cases: [(&str, (bool, bool), &str); 15] = [
             ("noindex", index, "a word for all"),
             ("NoIndex , nofollow", (true, true), "any case, spaces"),
             ("none", (true, true), "both"),
@@ -268,6 +275,12 @@ mod tests {
             ("nofollow, otherbot: noindex", follow, "before any name: all"),
             ("otherbot: noindex, sted: nofollow", follow, "the next name"),
             ("unavailable_after: 25 Jun 2010, noindex", index, "a rule with a value"),
+            (
+                "unavailable_after: Friday, 25-Jun-2027 15:00:00 GMT, nofollow",
+                follow,
+                "a date with a comma and colons is no name",
+            ),
+            ("unavailable_after: Fri, 25 Jun 2027 15:00:00 GMT, noindex", index, "nor this one"),
             ("max-snippet: -1, nofollow", follow, "a rule with a value"),
             ("noindexed, xnofollow", (false, false), "whole words"),
             ("sted:nofollow", follow, "no space"),
