@@ -8,7 +8,7 @@
 //! Laws: no input panics. More signals never lift a reservation; those that are too long to be read
 //! are noted as cut. A word that isn't known changes nothing.
 //! Cost: one pass over each value.
-//! Source: draft-ietf-aipref-vocab-05 (Content-Usage), with the categories of earlier versions;
+//! Source: draft-ietf-aipref-vocab (Content-Usage), the categories of its versions up to 05;
 //! contentsignals.org (Content-Signal); TDM Reservation Protocol, 2 February 2024.
 
 mod statements;
@@ -71,7 +71,10 @@ impl Consent {
             },
             sfv::ListEntry::InnerList(_) => None,
         };
-        Self::of(|purpose| purpose.content_usage().iter().find_map(says))
+        let strictest = |purpose: Purpose| purpose.content_usage().iter().filter_map(says).min();
+        // All automated processing, which counts where nothing narrower is named.
+        let bots = says(&"bots");
+        Self::of(|purpose| strictest(purpose).or(bots))
     }
 
     /// Parses the value of a TDM-Reservation field, or of the `meta` element: 1 reserves the use

@@ -62,15 +62,14 @@ impl Purpose {
         }
     }
 
-    /// Returns the categories of Content-Usage that speak of the purpose, the narrowest first: it
-    /// counts if it is named. `bots` (all automated processing), and `train-genai` (a part of
-    /// `train-ai`) are of earlier versions of the draft.
+    /// Returns the categories of Content-Usage that speak of the purpose itself: of several that
+    /// are named, the strictest counts. `train-genai` is of earlier versions of the draft.
     pub(super) fn content_usage(self) -> &'static [&'static str] {
         match self {
-            Self::Search => &["search", "bots"],
-            Self::Archive | Self::Mining => &["bots"],
-            Self::AiTrain => &["train-genai", "train-ai", "bots"],
-            Self::AiInput => &["ai-use", "bots"],
+            Self::Search => &["search"],
+            Self::Archive | Self::Mining => &[],
+            Self::AiTrain => &["train-ai", "train-genai"],
+            Self::AiInput => &["ai-use"],
         }
     }
 

@@ -48,7 +48,10 @@ fn content_usage() {
         ("train-genai=n", "...-."),
         // The narrower category counts.
         ("bots=n, search=y", "+----"),
-        ("train-ai=n, train-genai=y", "...+."),
+        // The strictest counts.
+        ("train-ai=n, train-genai=y", "...-."),
+        ("train-ai=y, train-genai=n", "...-."),
+        ("train-genai=y, bots=n", "---+-"),
         ("train-ai=n;exceptions=2, search=y", "+..-."),
         // The last value counts; what isn't y or n says nothing.
         ("train-ai=y, train-ai=n", "...-."),

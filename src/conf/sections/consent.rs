@@ -13,7 +13,7 @@ section! {
         /// TDM meta elements in the first 128 KiB of a page. It is in the crawl log, in a metadata
         /// record of the archive and in its index.
         ///
-        /// true reads the beginning of each HTML page twice.
+        /// true scans the beginning of each HTML page once more.
         record: bool = true, flag(), [];
 
         /// What the pages are for. The table has the words by which a signal speaks of a purpose:
@@ -25,8 +25,8 @@ section! {
         /// | signal             | search        | archive   | mining | ai-train    | ai-input  |
         /// |--------------------|---------------|-----------|--------|-------------|-----------|
         /// | Content-Signal     | search        |           |        | ai-train    | ai-input  |
-        /// | Content-Usage      | search        |           |        | train-genai | ai-use    |
-        /// | ... without those  |               |           |        | train-ai    |           |
+        /// | Content-Usage      | search        |           |        | train-ai,   | ai-use    |
+        /// |                    |               |           |        | train-genai |           |
         /// | ... without those  | bots          | bots      | bots   | bots        | bots      |
         /// | robots             | noindex, none | noarchive |        | noai        | noai      |
         /// | robots of an image |               |           |        | noimageai   | noimageai |
