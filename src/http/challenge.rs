@@ -47,7 +47,8 @@ const COOKIES: [(&[u8], &str); 3] = [
 /// When a text counts that was found in a page.
 #[derive(Clone, Copy, Debug)]
 enum Counts {
-    /// If the status refuses the page: ordinary pages have it, too.
+    /// If the status refuses the page, and the page has no link: ordinary pages have it, too, and
+    /// a site may refuse one with a page of its own.
     Refused,
     /// If the status refuses the page, or if the page has no link: other pages only speak of it.
     Alone,
@@ -159,9 +160,10 @@ pub fn in_reply<'a>(
 /// page.
 ///
 /// Ordinary pages may speak of these products, or have their scripts, which watch the visitor. So a
-/// mark in a page counts if the status refuses the page; under status 200 if the page has no link
-/// and only challenges have the mark, or if it is a script or a style sheet of a product that only
-/// stands before the site. Under other statuses only the field of a product counts.
+/// mark in a page counts if the status refuses the page, and, if ordinary pages have it, too, the
+/// page has no link; under status 200 if the page has no link and only challenges have the mark, or
+/// if it is a script or a style sheet of a product that only stands before the site. Under other
+/// statuses only the field of a product counts.
 pub fn in_page<'a>(
     status: u16,
     fields: impl Iterator<Item = (&'a [u8], &'a [u8])> + Clone,
@@ -200,12 +202,12 @@ fn in_text(html: &[u8], refuses: bool, is_bare: impl Fn() -> bool) -> Option<&'s
     for (place, mark) in marks(html) {
         tag.go_to(html, place);
         let has_widget = || WIDGETS.iter().any(|widget| memmem::find(html, widget).is_some());
-        let mut is_alone = || refuses || *bare.get_or_insert_with(&is_bare);
+        let mut is_bare = || *bare.get_or_insert_with(&is_bare);
         let counts = match mark.counts {
-            Counts::Refused => refuses,
-            Counts::Alone => is_alone(),
+            Counts::Refused => refuses && is_bare(),
+            Counts::Alone => refuses || is_bare(),
             Counts::Loaded => refuses || tag.loads(html, place),
-            Counts::Shown => is_alone() && *shown.get_or_insert_with(has_widget),
+            Counts::Shown => (refuses || is_bare()) && *shown.get_or_insert_with(has_widget),
         };
         if counts {
             return Some(mark.product);
@@ -430,7 +432,7 @@ mod tests {
         let loading = "<script>go()</script><noscript>Enable it</noscript>";
         let moved = "<script>go()</script><noscript><meta http-equiv=refresh content=0></noscript>";
         #[rustfmt::skip]
-        let cases: [(u16, &str, &str, Option<&str>, &str); 27] = [
+        let cases: [(u16, &str, &str, Option<&str>, &str); 28] = [
             (200, "cf-mitigated: challenge", home, Some("cloudflare"), "a field that says so"),
             (200, "x-kpsdk-ct: 0ab", home, None, "a token beside a page"),
             (429, "x-kpsdk-ct: 0ab", home, Some("kasada"), "a token in place of one"),
@@ -441,7 +443,8 @@ mod tests {
             (403, "x: y", &format!("{quoted}{home}"), Some("anubis"), "that is refused"),
             (200, "x: y", &format!("{imperva}{home}"), None, "who watches the visitor"),
             (200, "x: y", imperva, None, "even if a script shows the page"),
-            (503, "x: y", &format!("{imperva}{home}"), Some("imperva"), "or refuses the page"),
+            (503, "x: y", imperva, Some("imperva"), "or refuses the page"),
+            (503, "x: y", &format!("{imperva}{home}"), None, "or watches who reads a refusal"),
             (404, "x: y", imperva, None, "what isn't there"),
             (404, "x: y", anubis, None, "nor there"),
             (301, "x-kpsdk-ct: 0ab", "", None, "a redirect with a token"),
