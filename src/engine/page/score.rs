@@ -27,6 +27,7 @@ use crate::engine::admission::Discovery;
 use crate::engine::archive::LogFacts;
 use crate::engine::contract::{Action, ScoreFailure, ScoreId, ScoreRequest, Scored};
 use crate::engine::ledger::Work;
+use crate::engine::outcome::Outcome;
 use crate::engine::settings::Scoring as Settings;
 use crate::engine::wire::Fetch;
 use crate::ground::codec::{Put, Short, Take};
@@ -181,11 +182,13 @@ impl PageWorker {
 
 impl Engine {
     /// Hands a page to the world to be scored, while its links wait. All links must have been
-    /// joined. Returns the page if its links don't wait.
+    /// joined. Returns the page if its links don't wait; those of a page whose use is reserved
+    /// don't, since its text is for nobody.
     pub(super) fn await_score(&mut self, mut page: Page) -> Option<Page> {
         let Some(settings) = self.settings.scoring else { return Some(page) };
         let is_page = page.fetch.item.requisite == 0 && page.listing.is_none();
-        if !is_page || !self.pages.worker.is_html(&page) {
+        let is_reserved = matches!(page.facts.outcome, Outcome::Reserved(_));
+        if !is_page || is_reserved || !self.pages.worker.is_html(&page) {
             return Some(page);
         }
         if self.is_stopping() {
