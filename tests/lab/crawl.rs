@@ -147,7 +147,7 @@ fn watch(child: &mut Child, started: Instant) -> (ExitStatus, u64) {
             Some(line.split_whitespace().next()?.parse::<u64>().ok()? << 10)
         };
         if let (Some(peak), Some(files)) = (bytes("VmHWM:"), bytes("RssFile:")) {
-            peak_bytes = peak_bytes.max(peak - files);
+            peak_bytes = peak_bytes.max(peak.saturating_sub(files));
         }
         if started.elapsed() > TIME_MAX {
             child.kill().expect("a child of ours");

@@ -135,10 +135,10 @@ impl Reader {
     /// or if it names none that could be fetched within [`CANONICAL_BYTES_MAX`].
     fn canonical(&self, url: UrlRef<'_>, turn: &mut Turn) -> Option<Box<str>> {
         let (reference, base) = self.found.canonical()?;
+        if reference.len().max(base.map_or(0, <[u8]>::len)) > CANONICAL_BYTES_MAX {
+            return None;
+        }
         let mut join = |from: UrlRef<'_>, reference: &[u8]| {
-            if reference.len() > CANONICAL_BYTES_MAX {
-                return None;
-            }
             let (mut batch, mut joiner) = (Batch::new(), Joiner::new(from));
             let joined = joiner.join(reference, UTF_8, &mut batch);
             turn.charge(Work::Archived, reference.len() + joiner.take_work());
