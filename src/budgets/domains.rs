@@ -3,16 +3,17 @@
 //! The *degree* of a domain is the number of distinct other domains with a page that links to it,
 //! as a [`Sketch`] estimates it. The *rank* of a domain is the number of domains whose degree is at
 //! least its own. Degrees are counted as they change; the budget of a degree follows from the
-//! ranking that was made last ([`Domains::rank`]). At most one in a hundred domains has more than
-//! the lowest one.
+//! ranking that was made last ([`Domains::rank`]). A *source* is a domain of which a page was read.
+//! The number of domains that have more than the lowest budget is at most a hundredth of that of
+//! sources: a page may link to any number of domains that don't exist.
 //!
 //! Domains are named by keyed hashes. Past the maximum number, all others share one record with the
 //! lowest budget.
 //!
 //! ```text
-//! piece  for each domain: hash u64, sketch 32, pass varint, used varint, waiting varint,
-//!        last varint, split varint
-//! ranks  for each step of degrees: domains varint
+//! piece  for each domain: hash u64, sketch 32, is source u8, pass varint, used varint,
+//!        waiting varint, last varint, split varint
+//! ranks  ranked varint, few varint | for each step of degrees: domains varint
 //! ```
 //!
 //! Laws: the better linked a domain, the larger its budget, which is within the settings' bounds.
@@ -28,8 +29,8 @@ use crate::ground::codec::{Put, Take};
 use crate::ground::frame::Flaw;
 use crate::ground::map::Map;
 
-/// One in this many of the known domains has more than the lowest budget, at most. While few
-/// domains are known, those of a farm are the best-linked ones.
+/// The number of sources divided by this is the maximum number of domains that have more than the
+/// lowest budget. While few domains are known, those of a farm are the best-linked ones.
 const FEW: usize = 100;
 /// The number of steps of degrees.
 const STEPS: usize = 256;
@@ -44,6 +45,7 @@ const OTHERS: u64 = 0;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Domain {
     sketch: Sketch,
+    is_source: bool,
     /// The pass whose URLs of this domain are counted, or a later one if that is full.
     pub pass: u32,
     /// The number of URLs that were admitted to that pass.
@@ -68,18 +70,31 @@ pub struct Domains {
     ranks: Box<[u32; STEPS]>,
     /// The number of domains when they were ranked.
     ranked: usize,
+    /// The number of sources.
+    sources: usize,
+    /// The maximum number of domains that have more than the lowest budget.
+    few: u32,
 }
 
 impl Domains {
     /// Creates a table of at most `most` domains.
     pub fn new(most: usize) -> Self {
         let steps = || Box::new([0; STEPS]);
-        Self { all: Map::default(), most, degrees: steps(), ranks: steps(), ranked: 0 }
+        let (degrees, ranks) = (steps(), steps());
+        Self { all: Map::default(), most, degrees, ranks, ranked: 0, sources: 0, few: 0 }
     }
 
     /// Returns the number of domains that are known.
     pub fn count(&self) -> usize {
         self.all.len()
+    }
+
+    /// Notes that a page of a domain was read.
+    pub fn read(&mut self, name: u64) {
+        let (name, domain) = self.get_mut(name);
+        if name != OTHERS && !std::mem::replace(&mut domain.is_source, true) {
+            self.sources += 1;
+        }
     }
 
     /// Notes that a page of domain `from` links to one of domain `to`.
@@ -121,12 +136,12 @@ impl Domains {
             *rank = sum;
         }
         self.ranked = self.all.len();
+        self.few = u32::try_from(self.sources / FEW).unwrap_or(u32::MAX);
     }
 
     /// Returns the budget of a domain: the number of its URLs that are admitted in a pass.
     pub fn budget(&self, domain: &Domain, settings: Settings) -> u32 {
-        let few = u32::try_from(self.ranked / FEW).unwrap_or(u32::MAX);
-        let settings = Settings { top: settings.top.min(few), ..settings };
+        let settings = Settings { top: settings.top.min(self.few), ..settings };
         settings.budget(self.ranks[step_of(domain.degree())].max(1))
     }
 
@@ -136,6 +151,7 @@ impl Domains {
         for (name, domain) in &self.all {
             piece.put_u64(*name);
             piece.extend_from_slice(domain.sketch.bytes());
+            piece.push(u8::from(domain.is_source));
             [domain.pass, domain.used, domain.waiting, domain.last, domain.split]
                 .iter()
                 .for_each(|value| piece.put_varint(u64::from(*value)));
@@ -157,15 +173,16 @@ impl Domains {
         let mut take = Take::new(piece);
         while !take.is_empty() {
             let name = take.u64()?;
-            let sketch = Sketch::of_bytes(take.array()?);
+            let (sketch, is_source) = (Sketch::of_bytes(take.array()?), take.u8()? != 0);
             let (pass, used, waiting) = (take.number()?, take.number()?, take.number()?);
             let (last, split) = (take.number()?, take.number()?);
-            let domain = Domain { sketch, pass, used, waiting, last, split };
+            let domain = Domain { sketch, is_source, pass, used, waiting, last, split };
             if self.all.insert(name, domain).is_some() {
                 return Err(Flaw::Senseless);
             }
             if name != OTHERS {
                 self.degrees[step_of(domain.degree())] += 1;
+                self.sources += usize::from(is_source);
             }
         }
         Ok(())
@@ -174,6 +191,7 @@ impl Domains {
     /// Appends the ranking.
     pub fn encode_ranks(&self, out: &mut Vec<u8>) {
         out.put_varint(self.ranked as u64);
+        out.put_varint(u64::from(self.few));
         self.ranks.iter().for_each(|rank| out.put_varint(u64::from(*rank)));
     }
 
@@ -182,7 +200,7 @@ impl Domains {
     /// # Errors
     /// The bytes make no sense.
     pub fn decode_ranks(&mut self, take: &mut Take<'_>) -> Result<(), Flaw> {
-        self.ranked = take.number()?;
+        (self.ranked, self.few) = (take.number()?, take.number()?);
         for rank in self.ranks.iter_mut() {
             *rank = take.number()?;
         }

@@ -194,12 +194,13 @@ impl Budgets {
         self.hash.of(domain::registrable(host).as_bytes()).0
     }
 
-    /// Notes that a page on one host links to URLs on others. Links to other hosts count up to
-    /// [`LINKS_MAX`] a page: one with more is only a list. Returns how many were counted.
+    /// Notes that a page was read on one host, and that it links to URLs on others. Links to other
+    /// hosts count up to [`LINKS_MAX`] a page: one with more is only a list. Names below a domain
+    /// where they are given away count as that domain. Returns how many were counted.
     pub fn links<'a>(&mut self, from: &str, targets: impl Iterator<Item = &'a str>) -> usize {
-        let (mut own, mut counted) = (None, 0);
+        let (own, mut counted) = (self.hash.of(domain::bought(from).as_bytes()).0, 0);
+        self.domains.read(own);
         for host in targets.filter(|host| *host != from).take(LINKS_MAX) {
-            let own = *own.get_or_insert_with(|| self.name_of(from));
             self.domains.link(own, self.name_of(host));
             counted += 1;
         }

@@ -17,6 +17,27 @@ pub fn registrable(host: &str) -> &str {
     psl::domain_str(host).unwrap_or_else(|| host.strip_suffix('.').unwrap_or(host))
 }
 
+/// Returns the domain of a canonical host that was bought: the registrable domain, but the part
+/// that a company registered if names below it are given away, as `github.io` of `a.github.io`.
+pub fn bought(host: &str) -> &str {
+    let name = registrable(host);
+    if is_address(name) || !psl::suffix(name.as_bytes()).is_some_and(is_private) {
+        return name;
+    }
+    // Of the names that end it, the shortest one that isn't a suffix of a registry.
+    let dots = name.bytes().enumerate().filter(|(_, byte)| *byte == b'.').map(|(at, _)| at + 1);
+    let mut shorter = dots.map(|start| &name[start..]).collect::<Vec<_>>().into_iter().rev();
+    let is_registry = |tail: &&str| {
+        let suffix = psl::suffix(tail.as_bytes()).filter(|suffix| !is_private(*suffix));
+        suffix.is_some_and(|suffix| suffix.as_bytes().len() == tail.len())
+    };
+    shorter.find(|tail| !is_registry(tail)).unwrap_or(name)
+}
+
+fn is_private(suffix: psl::Suffix<'_>) -> bool {
+    suffix.typ() == Some(psl::Type::Private)
+}
+
 /// Returns whether a name is a public suffix, under which anybody may have a host. A single label
 /// counts as one.
 pub fn is_suffix(name: &str) -> bool {
@@ -73,6 +94,22 @@ mod tests {
             ("127.0.0.1", "0.0.1", false),
         ] {
             assert_eq!(is_within(host, domain), expected, "{host} {domain}");
+        }
+    }
+
+    #[test]
+    fn bought_domains() {
+        for (host, expected) in [
+            ("x.y.github.io", "github.io"),
+            ("github.io", "github.io"),
+            ("a.bucket.s3.amazonaws.com", "amazonaws.com"),
+            ("me.blogspot.com", "blogspot.com"),
+            ("a.b.example.co.uk", "example.co.uk"),
+            ("h7.d3.test", "d3.test"),
+            ("localhost", "localhost"),
+            ("127.0.0.1", "127.0.0.1"),
+        ] {
+            assert_eq!(bought(host), expected, "{host}");
         }
     }
 

@@ -78,7 +78,7 @@ section! {
         budget_min: u32 = 10, count(1..=1_000_000_000), [];
 
         /// Number of best-linked domains over which budgets fall from budget_max to budget_min, but
-        /// not more than a hundredth of those that are known.
+        /// not more than a hundredth of those that pages were read of.
         ///
         /// Small gives large budgets to few; large to domains that few others link to, as those of
         /// a farm of domains that link to each other.

@@ -385,7 +385,7 @@ impl Engine {
         if let Some(budgets) = self.backlog.budgets_mut() {
             let counted = follow.wanted.iter().take(rating::LINKS_MAX);
             let hosts = counted.map(|(place, _)| follow.batch.get(*place).host());
-            let units = DOMAIN_UNITS * budgets.links(page.host(), hosts);
+            let units = DOMAIN_UNITS * (1 + budgets.links(page.host(), hosts));
             self.turn.charge(Work::Joined, units);
         }
         if !self.admission.rating().counts_links() {
