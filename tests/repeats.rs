@@ -62,29 +62,35 @@ fn the_lab_does_not_repeat() {
     assert_eq!(count, PAGES);
 }
 
-/// Each is slowed, and ends, after as many pages as the settings say.
+/// Each is slowed, and ends, after as many pages as the settings say. Pages of random words aren't
+/// alike.
 #[test]
 fn each_trap_of_the_lab_repeats() {
-    let kinds = [Hostile::Calendar, Hostile::Facets, Hostile::Maze];
-    let settings = web::Settings { hostile: kinds.to_vec(), ..web::Settings::default() };
-    let web = Web::new(settings, Ports::default());
     let Settings { slow_after, end_after, .. } = Settings::default();
-    for kind in kinds {
-        let mut repeats = repeats();
-        let host = web.host_named(&format!("{}.test", kind.name())).expect("it is there");
-        let mut changes: Vec<(u32, Change)> = Vec::new();
-        for index in 0..u32::from(end_after) {
-            let place = Place { host, resource: Resource::Row { row: 1, index } };
-            let Answer::Play(play) = web.answer_at(place, Duration::ZERO) else { panic!("a page") };
-            let steps = script(&web, place, play, 0, Terms::default());
-            let [Step::Send(bytes)] = &steps[..] else { panic!("{steps:?}") };
-            let head = bytes.windows(4).position(|end| end == b"\r\n\r\n").expect("a head");
-            let own = Likeness::of(bytes.len(), &bytes[head + 4..]);
-            let change = repeats.note(&web.host(host).name, &web.path(place), own);
-            changes.extend(change.map(|change| (index + 1, change)));
-        }
+    for kind in [Hostile::Calendar, Hostile::Facets, Hostile::Maze] {
+        let changes = changes_of(kind, end_after.into());
         let rows: Vec<(u32, Pace)> = changes.iter().map(|(at, all)| (*at, all.pace)).collect();
         let expected = [(u32::from(slow_after), Pace::Slowed), (u32::from(end_after), Pace::Ended)];
         assert_eq!(rows, expected, "{kind:?}: {changes:?}");
     }
+    assert_eq!(changes_of(Hostile::Babble, 2_000), []);
+}
+
+/// Returns what is slowed or ended after how many of the first pages of a host without end.
+fn changes_of(kind: Hostile, pages: u32) -> Vec<(u32, Change)> {
+    let settings = web::Settings { hostile: vec![kind], ..web::Settings::default() };
+    let web = Web::new(settings, Ports::default());
+    let (mut repeats, mut changes) = (repeats(), Vec::new());
+    let host = web.host_named(&format!("{}.test", kind.name())).expect("it is there");
+    for index in 0..pages {
+        let place = Place { host, resource: Resource::Row { row: 1, index } };
+        let Answer::Play(play) = web.answer_at(place, Duration::ZERO) else { panic!("a page") };
+        let steps = script(&web, place, play, 0, Terms::default());
+        let [Step::Send(bytes)] = &steps[..] else { panic!("{steps:?}") };
+        let head = bytes.windows(4).position(|end| end == b"\r\n\r\n").expect("a head");
+        let own = Likeness::of(bytes.len(), &bytes[head + 4..]);
+        let change = repeats.note(&web.host(host).name, &web.path(place), own);
+        changes.extend(change.map(|change| (index + 1, change)));
+    }
+    changes
 }

@@ -342,7 +342,7 @@ impl Plan {
 }
 
 /// Kinds added later, with their own draw: seeds that failed once stay the same.
-const LATER: [Hostile; 10] = [
+const LATER: [Hostile; 11] = [
     Hostile::BombEmpty,
     Hostile::SessionIds,
     Hostile::LastForAll,
@@ -353,6 +353,7 @@ const LATER: [Hostile; 10] = [
     Hostile::Calendar,
     Hostile::Facets,
     Hostile::Maze,
+    Hostile::Babble,
 ];
 
 fn web(draw: &mut Random, seed: u64) -> sted::study::web::Settings {

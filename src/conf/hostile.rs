@@ -80,6 +80,7 @@ kinds! {
     Calendar "calendar"
     Facets "facets"
     Maze "maze"
+    Babble "babble"
 }
 
 impl Hostile {

@@ -59,6 +59,29 @@ fn hosts_that_repeat_end_within_a_hundred_requests() {
     assert_eq!((&counts["slowed"], &counts["ended"]), (&3.into(), &3.into()), "{counts}");
 }
 
+/// Pages of random words repeat nothing. A limit of pages ends their host, and no other.
+#[test]
+fn a_host_of_random_words_ends_at_its_limit() {
+    let limits = "[limits]\npages_per_server_max = 300\n";
+    let conf = CONF.replace(r#""calendar", "facets", "maze""#, r#""babble""#);
+    let crawl = Crawl::of(&format!("{conf}{limits}"));
+    assert_eq!(crawl.run.code, Some(0), "{}{}", crawl.run.out, crawl.run.err);
+    let (mut babble, mut others, mut left) = (0, 0, 0);
+    for line in crawl.log() {
+        let count = match line.url.contains("//babble.test") {
+            true if line.outcome == "ok" => &mut babble,
+            false if line.outcome == "ok" => &mut others,
+            true => &mut left,
+            false => continue,
+        };
+        *count += 1;
+        assert_ne!(line.outcome, "repeats", "{}", line.url);
+    }
+    // Its robots.txt is no page.
+    assert_eq!((babble, left > 0), (301, true), "{left}");
+    assert!(others > 1_900, "{others} pages");
+}
+
 /// With `end_after = "none"` nothing is left out: the crawl ends at its limit.
 #[test]
 fn repeats_are_fetched_if_the_operator_wants_them() {

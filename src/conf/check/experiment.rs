@@ -80,14 +80,15 @@ fn graph(conf: &Conf, clash: &mut Reporter<'_>) {
 fn endless(conf: &Conf, clash: &mut Reporter<'_>) {
     const DEPTH_MAX: u32 = 16;
     let ends = conf.limits.pages_max.is_some()
+        || conf.limits.pages_per_server_max.is_some()
         || conf.limits.bytes_max.is_some()
         || conf.limits.time_max.is_some()
         || conf.scope.depth_max.is_some_and(|depth| depth <= DEPTH_MAX);
     clash(
-        conf.web.names(Hostile::EndlessLinks) && !ends,
+        [Hostile::EndlessLinks, Hostile::Babble].iter().any(|kind| conf.web.names(*kind)) && !ends,
         &["web.hostile", "limits.pages_max", "scope.depth_max", "web.preset"],
-        "a crawl of endless-links never ends; set limits.pages_max, limits.time_max, or \
-         scope.depth_max = 12",
+        "a crawl of endless-links or babble never ends; set limits.pages_max, \
+         limits.pages_per_server_max, limits.time_max, or scope.depth_max = 12",
     );
 }
 

@@ -1,6 +1,8 @@
 //! Pages without end: the months of a calendar and a list of goods by all combinations of filters,
-//! whose texts are nearly the same, and a maze, all of whose pages have the same words.
+//! whose texts are nearly the same, a maze, all of whose pages have the same words, and babble,
+//! whose pages have random words.
 
+use crate::ground::random::Random;
 use std::fmt::Write;
 
 /// The words of the text that all pages of a host share, and how many there are of them.
@@ -37,10 +39,12 @@ pub(in super::super) fn body(title: &str, index: u32, links: &[String]) -> Strin
         let _ = writeln!(body, "<a href=\"{path}\">{}</a>", path.len());
     }
     body.push_str("<p>");
-    // The same for all pages: a fixed walk through the words.
+    let is_babble = title.starts_with("babble");
+    let mut random = Random(index.into());
+    // Otherwise the same for all pages: a fixed walk through the words.
     let mut at = title.len();
     for _ in 0..TEXT_WORDS {
-        at = (at * 7 + 5) % 8_191;
+        at = if is_babble { random.below(8_191) } else { (at * 7 + 5) % 8_191 };
         let _ = write!(body, "{}{} ", WORDS[at % WORDS.len()], ["", "s", "ed"][at % 3]);
     }
     body.push_str("</p>\n");

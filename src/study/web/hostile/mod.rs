@@ -81,7 +81,8 @@ pub enum Play {
     Plain,
     /// Sends a page with links to two more pages, without end.
     TwoMore,
-    /// Sends a page with links to two more pages, without end, that are nearly the same.
+    /// Sends a page with links to two more pages, without end, that are nearly the same or have
+    /// random words.
     Alike,
     /// Sends a page each of whose links has a new session id.
     Sessions,

@@ -78,7 +78,7 @@ impl Hostile {
                 const ROWS: &[Row] = &[INDEX, Row { count: COUNT, asked: Asked::Perhaps, ..WALL }];
                 Spec { quick: false, rows: ROWS, ..PLAIN }
             }
-            Self::Calendar | Self::Facets | Self::Maze => self.spec_of_alike(),
+            Self::Calendar | Self::Facets | Self::Maze | Self::Babble => self.spec_of_alike(),
             Self::Signatures => {
                 // A crawler that doesn't sign is refused.
                 const PAGE: Row = row("/signed", Play::Signed, &[Ok, HttpError]);
@@ -254,9 +254,11 @@ impl Hostile {
         const CALENDAR: &[Row] = &rows("/calendar/2026/day/");
         const FACETS: &[Row] = &rows("/goods?sort=price&filter=");
         const MAZE: &[Row] = &rows("/maze/x");
+        const BABBLE: &[Row] = &rows("/babble/x");
         let rows = match self {
             Self::Calendar => CALENDAR,
             Self::Facets => FACETS,
+            Self::Babble => BABBLE,
             _ => MAZE,
         };
         Spec { quick: false, rows, ..PLAIN }
