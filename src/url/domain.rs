@@ -24,13 +24,12 @@ pub fn bought(host: &str) -> &str {
     if is_address(name) || !psl::suffix(name.as_bytes()).is_some_and(is_private) {
         return name;
     }
-    // Of the names that end it, the shortest one that isn't a suffix of a registry.
-    let dots = name.bytes().enumerate().filter(|(_, byte)| *byte == b'.').map(|(at, _)| at + 1);
-    let mut shorter = dots.map(|start| &name[start..]).collect::<Vec<_>>().into_iter().rev();
     let is_registry = |tail: &&str| {
         let suffix = psl::suffix(tail.as_bytes()).filter(|suffix| !is_private(*suffix));
         suffix.is_some_and(|suffix| suffix.as_bytes().len() == tail.len())
     };
+    // Of the names that end it, the shortest one that isn't a suffix of a registry.
+    let mut shorter = name.rmatch_indices('.').map(|(at, _)| &name[at + 1..]);
     shorter.find(|tail| !is_registry(tail)).unwrap_or(name)
 }
 

@@ -104,7 +104,8 @@ impl Lists {
         (share_milli > 0).then(|| Box::new(lists()))
     }
 
-    /// Adds a server that enters the ready queue at this rank.
+    /// Adds a server that enters the ready queue at this rank. This and the other ways to change
+    /// lists aren't inlined: most crawls have none, and their code would slow the ready queue.
     #[inline(never)]
     pub(super) fn insert(&mut self, rank: Rank, id: ServerId) {
         #[cfg(test)]

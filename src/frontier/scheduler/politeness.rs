@@ -96,7 +96,7 @@ impl Settings {
     pub fn pace(&self, site: Option<SiteId>) -> Pace {
         let own = site.map(|site| self.paces[usize::from(site)]).unwrap_or_default();
         Pace {
-            burst: own.burst.unwrap_or(self.burst),
+            burst: self.burst_of(site),
             delay: own.delay.unwrap_or(self.delay),
             delay_factor_milli: own.delay_factor_milli.unwrap_or(self.delay_factor_milli),
             delay_max: self.delay_max,
