@@ -86,6 +86,7 @@ const ORDERS_REGRESSIONS: &[(u64, &str)] = &[
     (256, "a batch that a pause cut short was requested again: the judge was wrong"),
     (1_630, "a seed is tried again that was revived in the process before: the judge was wrong"),
     (122_229_376_580, "an added seed that is not there is tried again: the judge was wrong"),
+    (809_223_352_731, "a reserved redirect that was cut has no capture: the judge was wrong"),
     (
         1_090_539_892_496,
         "files removed after a loss of power were back after the next: their captures counted as \

@@ -568,8 +568,9 @@ impl Judge {
             self.hops.answered(place, doubts);
         } else if (300..400).contains(&status) && !compares {
             // The head says where a redirect leads, so a truncated body need not be requested
-            // again.
+            // again. One that is reserved has no capture to show that it was answered.
             self.doubtful.insert(place);
+            self.pages.reserved.replied(place, status, false);
             self.hops.answered(place, true);
         } else if !whole {
             self.pages.reserved.replied_in_part(place);
