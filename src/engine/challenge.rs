@@ -67,7 +67,7 @@ impl Engine {
                 return None;
             }
         }
-        self.note_likeness(fetched);
+        self.note_likeness(id, fetched);
         let statements = self.statements_of(fetched);
         self.wire.keep_text(&mut fetched.reply);
         statements

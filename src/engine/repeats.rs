@@ -5,7 +5,8 @@
 //! leave their queues with the outcome `repeats`. What is known of patterns is lost at a restart,
 //! which costs some more pages.
 //!
-//! Cost: of an HTML page, a pass over the beginning of its text.
+//! Cost: of an HTML page, a hash of the beginning of its text, and a pass over it if its words are
+//! read.
 
 use super::Engine;
 use super::backlog::{Item, Purpose};
@@ -15,23 +16,27 @@ use super::wire::{Fetch, FinishedFetch};
 use crate::frontier::ServerId;
 use crate::repeats::{BYTES_MAX, Change, Likeness, Pace};
 
-/// The cost of a byte of text, in units of work (see `ledger`).
+/// The cost of a byte of text whose words are read, in units of work (see `ledger`).
 const TEXT_WEIGHT: usize = 3;
 /// The maximum cost of a page, in units of work.
 pub(super) const UNITS_MAX: usize = TEXT_WEIGHT * BYTES_MAX;
 
 impl Engine {
     /// Notes what a page is like whose beginning was read, if it is whole HTML.
-    pub(super) fn note_likeness(&mut self, fetched: &mut FinishedFetch<'_>) {
+    pub(super) fn note_likeness(&mut self, id: ServerId, fetched: &mut FinishedFetch<'_>) {
         let is_page =
             fetched.fetch.item.may_become_page() && fetched.outcome == Outcome::Status(200);
         if self.settings.repeats.is_none() || !is_page {
             return;
         }
         let Some(html) = self.wire.opening().html(&fetched.reply) else { return };
-        let like = Likeness::of(fetched.reply.payload().len(), html);
-        self.turn.charge(Work::Archived, TEXT_WEIGHT * html.len().min(BYTES_MAX));
-        fetched.fetch.shown.likeness = Some(like);
+        let origin = self.backlog.origin(id).as_str();
+        let received_bytes = fetched.reply.payload().len();
+        let target = &fetched.fetch.item.target;
+        let has_words = self.pages.repeats().wants_words(origin, target, received_bytes);
+        let weight = if has_words { TEXT_WEIGHT } else { 1 };
+        self.turn.charge(Work::Archived, weight * html.len().min(BYTES_MAX));
+        fetched.fetch.shown.likeness = Some(Likeness::of(received_bytes, html, has_words));
     }
 
     /// Takes in a page that is archived. Slows or ends its pattern if its pages repeat.

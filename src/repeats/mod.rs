@@ -7,12 +7,16 @@
 //! some the pattern is *slowed*, after some more it is *ended*: its URLs aren't requested any
 //! more.
 //!
+//! Words cost far more than bytes, so only those of a page are read that is about as long as the
+//! page before it: of pages that are alike in their words alone, the second begins the row.
+//!
 //! Laws: pages of a pattern that is slowed or ended don't count for wider ones, so the narrowest
 //! is. A pattern is ended only after pages that were each alike to the one before it, and isn't
 //! slowed any more after one that wasn't. Memory is bounded: patterns that had no page for long are
 //! forgotten first.
-//! Cost: of a page, a look-up for each of its patterns, at most six; of a URL that is examined,
-//! nothing until a pattern is slowed, then the same.
+//! Cost: of a page, two look-ups for each of its patterns, at most six, a hash of its beginning,
+//! and its words if they are read; of a URL that is examined, nothing until a pattern is slowed,
+//! then a look-up for each pattern.
 
 pub mod pattern;
 pub mod text;
@@ -43,22 +47,29 @@ impl Default for Settings {
 /// The length of the beginning of a page's text that is looked at, in bytes.
 pub const BYTES_MAX: usize = 32 << 10;
 
+/// The part of a page's length by which the next one may be shorter or longer if its words are
+/// read. Texts that are nearly the same are compressed to nearly the same length.
+const LENGTHS_PART: usize = 8;
+
 /// What a page is like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Likeness {
+    /// Its length as received, in bytes.
+    pub received_bytes: usize,
     /// A digest of its length and its beginning.
     pub digest: u64,
-    /// What its text is like; `None` if that is short.
+    /// What its text is like; `None` if that is short, or wasn't read.
     pub text: Option<Text>,
 }
 
 impl Likeness {
     /// Returns what an HTML page is like, given its length as received and the beginning of its
-    /// text, of which at most [`BYTES_MAX`] are read.
-    pub fn of(received_bytes: usize, html: &[u8]) -> Self {
+    /// text, of which at most [`BYTES_MAX`] are read. Its words are read if `has_words`.
+    pub fn of(received_bytes: usize, html: &[u8], has_words: bool) -> Self {
         let html = &html[..html.len().min(BYTES_MAX)];
         let digest = foldhash::fast::FixedState::with_seed(0).hash_one((received_bytes, html));
-        Self { digest, text: text::read(html) }
+        let text = has_words.then(|| text::read(html)).flatten();
+        Self { received_bytes, digest, text }
     }
 
     /// Returns whether two pages are alike. In a series texts need only be nearly the same.
@@ -122,6 +133,17 @@ impl Repeats {
         let patterns = Patterns::of(origin, target);
         let paces = patterns.with_origin().filter_map(|own| self.paces.get(self.key(own)));
         paces.copied().max().unwrap_or(Pace::Free)
+    }
+
+    /// Returns whether the words of a page may make it alike to another one: whether it is about as
+    /// long, as received, as the page before it in one of its patterns.
+    pub fn wants_words(&self, origin: &str, target: &str, received_bytes: usize) -> bool {
+        let patterns = Patterns::of(origin, target);
+        let mut runs = patterns.with_origin().filter_map(|own| self.runs.get(self.key(own)));
+        runs.any(|run| {
+            let before = run.last.received_bytes;
+            before.abs_diff(received_bytes) <= before / LENGTHS_PART
+        })
     }
 
     /// Notes a page that was fetched. Returns the pattern that is slowed or ended for it.
@@ -217,7 +239,7 @@ mod tests {
     }
 
     fn like(digest: u64) -> Likeness {
-        Likeness { digest, text: None }
+        Likeness { received_bytes: 1_000, digest, text: None }
     }
 
     /// The days of a calendar with the same bytes: slowed after three, ended after six, and nothing
@@ -290,13 +312,13 @@ mod tests {
         let mut repeats = repeats();
         let changes = (0..6).filter_map(|page| {
             let text = Some(Text { words: page, sim_hash: 0xff00 ^ (page & 3) });
-            let like = Likeness { digest: page, text };
+            let like = Likeness { text, ..like(page) };
             repeats.note(ORIGIN, &format!("/list?page={page}"), like)
         });
         let paces: Vec<(String, Pace)> = changes.map(|all| (all.pattern, all.pace)).collect();
         let own = |pace| ("/list?".to_owned(), pace);
         assert_eq!(paces, [own(Pace::Slowed), own(Pace::Ended)]);
-        let far = Likeness { digest: 9, text: Some(Text { words: 9, sim_hash: 0 }) };
+        let far = Likeness { text: Some(Text { words: 9, sim_hash: 0 }), ..like(9) };
         assert_eq!(repeats.note(ORIGIN, "/list?page=9", far), None);
         assert_eq!(repeats.pace(ORIGIN, "/list?page=10"), Pace::Ended, "an end is one");
     }
@@ -306,12 +328,35 @@ mod tests {
     fn neighbours_that_resemble_each_other_do_not_repeat() {
         let mut repeats = repeats();
         for page in 0..20 {
-            let like = |words| Likeness { digest: page, text: Some(Text { words, sim_hash: 1 }) };
+            let like = |words| Likeness { text: Some(Text { words, sim_hash: 1 }), ..like(page) };
             let name = letters(page + 1);
             assert_eq!(repeats.note(ORIGIN, &format!("/d/{name}"), like(page)), None);
             let change = repeats.note(ORIGIN, &format!("/same/{name}"), like(7));
             assert_eq!(change.is_some(), matches!(page, 2 | 5), "{page}");
         }
+    }
+
+    /// Words are read if the page before, in any pattern, is about as long.
+    #[test]
+    fn words_of_a_page_of_another_length_are_not_read() {
+        let mut repeats = repeats();
+        assert!(!repeats.wants_words(ORIGIN, "/a/b", 1_000), "there is no page before");
+        repeats.note(ORIGIN, "/a/b", like(1));
+        repeats.note(ORIGIN, "/c", Likeness { received_bytes: 9_000, ..like(2) });
+        for (target, bytes, wants) in [
+            ("/a/d", 875, true),
+            ("/a/d", 874, false),
+            ("/a/d", 1_125, true),
+            ("/a/d", 1_126, false),
+            ("/a/d", 9_000, true),
+            ("/e/d", 9_000, true),
+            ("/e/d", 1_000, false),
+        ] {
+            assert_eq!(repeats.wants_words(ORIGIN, target, bytes), wants, "{target} {bytes}");
+        }
+        let page = "word ".repeat(300);
+        assert_eq!(Likeness::of(9, page.as_bytes(), false).text, None);
+        assert!(Likeness::of(9, page.as_bytes(), true).text.is_some());
     }
 
     /// Law: memory is bounded, whatever the URLs are.
