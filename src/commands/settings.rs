@@ -71,6 +71,7 @@ pub fn engine(conf: &Conf, key: [u8; 16]) -> Settings {
         consent: consent(&conf.consent),
         repeats: repeats(&conf.repeats),
         budgets: budgets(&conf.schedule),
+        joins_canonical: conf.url.join_canonical,
         challenges: challenges(conf.fetch.challenges),
         cluster: None,
         trace: conf.job.trace,

@@ -47,7 +47,7 @@ impl Engine {
         }
         let of = self.settings.challenges;
         let is_read =
-            of.refuses || self.settings.consent.records || self.settings.repeats.is_some();
+            of.refuses || self.settings.reads_statements() || self.settings.repeats.is_some();
         if !is_read {
             return None;
         }

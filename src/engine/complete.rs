@@ -205,6 +205,7 @@ impl Engine {
         let redirect = head.and_then(|head| Redirect::of(&fetch, head, reply.head(), &mut units));
         self.turn.charge(Work::Redirects, units);
         self.note_repeat(id, &fetch);
+        self.join_canonical(&fetch, outcome);
         let Noted { is_same, entry } = self.note_visit(id, &fetch, &facts, &reply, head);
         if let Some(redirect) = redirect {
             self.file_page(id, entry);

@@ -73,6 +73,8 @@ pub enum Outcome {
     RedirectLoop,
     /// A redirect to a page that was fetched or queued already.
     RedirectToKnown,
+    /// A page that prefers the URL to its own was fetched, and counts as its page, too.
+    CanonicalKnown,
     /// The URL is out of scope.
     OutOfScope(Rejection),
     /// The limit on queued URLs was reached, so the URL was not queued.
@@ -262,7 +264,7 @@ impl Outcome {
             Self::BodyTooLarge => (Done, Fine, -3),
             Self::RedirectLimit => (Done, Fine, -4001),
             Self::RedirectLoop => (Done, Fine, -4002),
-            Self::RedirectToKnown => (Done, Fine, -4003),
+            Self::RedirectToKnown | Self::CanonicalKnown => (Done, Fine, -4003),
             Self::OutOfScope(_) => (Done, Fine, -5000),
             Self::QueueFull | Self::TooMany(_) | Self::PagesMax(_) => (Done, Fine, -5003),
             // Heritrix's code for URLs that are out of scope when they are checked again.
@@ -379,6 +381,7 @@ impl Outcome {
             Self::RedirectLimit => "redirect-limit",
             Self::RedirectLoop => "redirect-loop",
             Self::RedirectToKnown => "redirect-to-known",
+            Self::CanonicalKnown => "canonical-known",
             Self::OutOfScope(why) => why.name(),
             Self::QueueFull => "queue-full",
             Self::TooMany(servers) => servers.cause(),

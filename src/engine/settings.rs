@@ -76,6 +76,8 @@ pub struct Settings {
     pub sitemaps: Sitemaps,
     /// What is done with what sites say of the use of their pages.
     pub consent: Consent,
+    /// Whether the URL that a page of its server prefers (rel=canonical) counts as fetched with it.
+    pub joins_canonical: bool,
     /// What is done with replies that keep crawlers out.
     pub challenges: Challenges,
     /// What makes this crawl a part of one that several machines share; `None` if it isn't.
@@ -176,6 +178,11 @@ impl Settings {
             true => Cow::Owned(links::Settings { requisites, ..self.links.clone() }),
             false => Cow::Borrowed(&self.links),
         }
+    }
+
+    /// Returns whether what pages say of their use, and which URLs they prefer, is read.
+    pub(super) fn reads_statements(&self) -> bool {
+        self.consent.records || self.joins_canonical
     }
 
     /// Returns whether requests and replies are archived, in addition to the crawl log.

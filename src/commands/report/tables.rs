@@ -366,7 +366,8 @@ fn tally(tally: &Tally, most: usize, sink: &mut Sink<'_>) -> io::Result<u64> {
 fn outcomes(report: &Report, most: usize, sink: &mut Sink<'_>) -> io::Result<u64> {
     limited(report.tallies.outcomes.by_lines(), most, sink, |(name, Sum { lines, bytes })| {
         let fix = match name {
-            "ok" | "redirect" | "http-error" | "redirect-to-known" | "signature-asked" => "",
+            "ok" | "redirect" | "http-error" | "redirect-to-known" | "canonical-known"
+            | "signature-asked" => "",
             name => missing::fix(name),
         };
         let (lines, bytes) = (Cell::Count(lines), Cell::Bytes(bytes));

@@ -7,7 +7,7 @@ use indicatif::HumanCount;
 use std::borrow::Cow;
 
 /// Outcomes that are not self-explanatory, by their names in the crawl log.
-const WORDS: [(&str, &str); 39] = [
+const WORDS: [(&str, &str); 40] = [
     ("challenges", "its server shows challenges in place of its pages"),
     ("challenged", "its server shows a challenge in place of the page"),
     ("reserved", "its use is reserved for the purpose of the crawl, so nothing of it is kept"),
@@ -36,6 +36,7 @@ const WORDS: [(&str, &str); 39] = [
     ("redirect-limit", "more redirects in a row than fetch.redirects_max"),
     ("redirect-loop", "the redirects lead back to a URL of their chain"),
     ("redirect-to-known", "the target of the redirect was fetched or queued before"),
+    ("canonical-known", "a page that prefers it to its own URL was fetched (url.join_canonical)"),
     ("repeats", "the pages of its directory, or under its path, repeat (repeats.end_after)"),
     ("queue-full", "a limit on queued URLs was reached (memory.urls_max, urls_per_server_max)"),
     ("servers-max", "the limit on servers was reached (memory.servers_max)"),
@@ -82,13 +83,14 @@ pub(super) fn of(outcome: &str) -> Cow<'static, str> {
 
 /// Returns whether an outcome is that of a URL that was not requested on purpose.
 pub(super) fn is_refusal(outcome: &str) -> bool {
-    const OTHERS: [&str; 9] = [
+    const OTHERS: [&str; 10] = [
         "robots-denied",
         "robots-unreachable",
         "forbidden-address",
         "redirect-limit",
         "redirect-loop",
         "redirect-to-known",
+        "canonical-known",
         "queue-full",
         "servers-max",
         "servers-per-domain-max",

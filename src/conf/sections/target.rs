@@ -275,6 +275,14 @@ section! {
         /// true fetches a page by the scheme of its first link, and loses it if only the other
         /// works.
         merge_schemes: bool = false, flag(), [Kept];
+
+        /// Count a page as that of the URL, too, that it prefers (`rel=canonical`): this URL isn't
+        /// requested any more, if it is one of the same server and was not found before. Its line
+        /// in the crawl log says "canonical-known".
+        ///
+        /// true loses pages of servers that name one URL for pages that differ; false fetches some
+        /// pages twice.
+        join_canonical: bool = false, flag(), [];
     }
 }
 

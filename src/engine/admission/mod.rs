@@ -10,6 +10,7 @@
 //! regardless of either budget.
 //! Cost: a copy of each new URL.
 
+mod canonical;
 pub mod domains;
 pub(super) mod quotas;
 mod rescope;
@@ -256,6 +257,10 @@ impl Engine {
             all.filter(|entry| **entry != [DONE]).map(Discovery::decode).collect();
         self.backlog.prefetch(found.iter().map(|(_, url, _)| *url));
         for (found, url, via) in found {
+            if found.letter == DONE {
+                self.joined_canonical(url, via);
+                continue;
+            }
             self.counts.urls_new += 1;
             self.admit(found, url, (!via.is_empty()).then_some(via));
         }
@@ -305,8 +310,9 @@ impl Engine {
     }
 }
 
-/// The letter that marks an entry of the seen test as no URL to queue. Such an entry marks the end
-/// of a redirect chain, which was fetched and counts as known from now on.
+/// The letter that marks an entry of the seen test as no URL to queue, which was fetched, in a way,
+/// and counts as known from now on: the end of a redirect chain, or, with the URL, what a fetched
+/// page prefers (see [`canonical`]).
 pub(super) const DONE: u8 = b'=';
 
 /// How a URL was found. It accompanies the URL through the seen test.

@@ -516,9 +516,9 @@ pub(in crate::engine) fn units_max(settings: &Settings) -> usize {
     let bytes = usize::try_from(body_bytes).unwrap_or(usize::MAX);
     let bytes = bytes.saturating_add(reply.head_bytes_max);
     let statements = statements::units_max(reply.head_bytes_max);
-    let statements = if settings.consent.records { statements } else { 0 };
+    let statements = if settings.reads_statements() { statements } else { 0 };
     let repeats = if settings.repeats.is_some() { repeats::UNITS_MAX } else { 0 };
-    let opens = settings.consent.records || settings.challenges.refuses || repeats > 0;
+    let opens = settings.reads_statements() || settings.challenges.refuses || repeats > 0;
     let opening = if opens { opening::UNITS_MAX + challenge::UNITS_MAX + repeats } else { 0 };
     let record = weight(settings).saturating_mul(bytes).saturating_add(RECORD_UNITS);
     record.saturating_add(statements).saturating_add(opening)

@@ -250,7 +250,7 @@ impl Engine {
     ) -> Option<Box<Statements>> {
         let FinishedFetch { fetch, reply, .. } = fetched;
         let is_page = !fetch.item.is_robots() && is_kept(fetched.outcome);
-        let head = fetched.head.filter(|_| self.settings.consent.records && is_page)?;
+        let head = fetched.head.filter(|_| self.settings.reads_statements() && is_page)?;
         let stage = self.turn.enter(Stage::Store, 0);
         let html = self.wire.opening().html(reply);
         let reader = &mut self.archive.statements;
@@ -259,7 +259,7 @@ impl Engine {
         let url = UrlRef::from_canonical(fetch.url.as_bytes()).expect("it was fetched");
         fetch.shown.canonical = reader.canonical(url, &mut self.turn);
         self.turn.back(stage);
-        all
+        all.filter(|_| self.settings.consent.records)
     }
 
     /// Returns whether a page isn't to be kept, because its use is reserved for the purpose of the
