@@ -49,7 +49,7 @@ pub const BYTES_MAX: usize = 32 << 10;
 
 /// The part of a page's length by which the next one may be shorter or longer if its words are
 /// read. Texts that are nearly the same are compressed to nearly the same length.
-const LENGTHS_PART: usize = 8;
+const LENGTHS_PART: usize = 16;
 
 /// What a page is like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -344,10 +344,10 @@ mod tests {
         repeats.note(ORIGIN, "/a/b", like(1));
         repeats.note(ORIGIN, "/c", Likeness { received_bytes: 9_000, ..like(2) });
         for (target, bytes, wants) in [
-            ("/a/d", 875, true),
-            ("/a/d", 874, false),
-            ("/a/d", 1_125, true),
-            ("/a/d", 1_126, false),
+            ("/a/d", 938, true),
+            ("/a/d", 937, false),
+            ("/a/d", 1_062, true),
+            ("/a/d", 1_063, false),
             ("/a/d", 9_000, true),
             ("/e/d", 9_000, true),
             ("/e/d", 1_000, false),
