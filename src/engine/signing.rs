@@ -3,8 +3,8 @@
 //! If only those to servers that ask are signed, a reply that refuses the page and asks isn't the
 //! page: its URL is requested once more, with a signature. So are all that follow it to its server.
 //!
-//! Cost: that of a signature ([`SIGN_UNITS`]); of a reply with `Accept-Signature`, a pass over the
-//! first such field.
+//! Cost: that of a signature ([`SIGN_UNITS`]); of a reply with `Accept-Signature`, a pass over such
+//! fields.
 
 use super::Engine;
 use super::backlog::Item;
@@ -16,7 +16,7 @@ use crate::http::signature;
 
 /// The cost of a signature, in units of work (see `ledger`).
 const SIGN_UNITS: usize = 24 << 10;
-/// The maximum length of an `Accept-Signature` field that is read, in bytes.
+/// The maximum length of all `Accept-Signature` fields that are read, in bytes.
 const ASKED_BYTES_MAX: usize = 4 << 10;
 /// The cost of a byte of it, in units of work.
 const ASKED_WEIGHT: usize = 16;
@@ -41,10 +41,17 @@ impl Engine {
     pub(super) fn note_asked(&mut self, id: ServerId, fetched: &mut FinishedFetch<'_>) {
         let may_ask = self.settings.signing.is_some() && fetched.fetch.identity.signature.is_none();
         let Some(head) = fetched.head.filter(|_| may_ask) else { return };
-        let short = |value: &&[u8]| value.len() <= ASKED_BYTES_MAX;
-        let Some(value) = fetched.fields("accept-signature").find(short) else { return };
-        self.turn.charge(Work::Signed, ASKED_WEIGHT * value.len());
-        if !signature::is_asked_by(value) {
+        // A member of the dictionary is on one line; several lines are one dictionary.
+        let mut left = ASKED_BYTES_MAX;
+        let within = |value: &&[u8]| {
+            let rest = left.checked_sub(value.len());
+            left = rest.unwrap_or(0);
+            rest.is_some()
+        };
+        let lines = fetched.fields("accept-signature");
+        let is_asked = { lines }.take_while(within).any(signature::is_asked_by);
+        self.turn.charge(Work::Signed, ASKED_WEIGHT * (ASKED_BYTES_MAX - left));
+        if !is_asked {
             return;
         }
         self.sites.get_mut(id).set_asks_signature();
