@@ -148,7 +148,7 @@ fn ends_that_are_not_announced() {
     let mut engine = Engine::new(settings, &seeds, disk, Meter::new(still), now)
         .unwrap_or_else(|error| panic!("{error}"));
     world.run(&mut engine, &mut |_| {}).unwrap_or_else(|error| panic!("{error}"));
-    assert_eq!(engine.counts().retired, 0, "the server is not to blame");
+    assert_eq!(engine.counts().servers_given_up(), 0, "the server is not to blame");
     let asked = asked.lock().expect("no panic").clone();
     let text = fs::read_to_string(job.join("crawl.log")).expect("a log");
     let mut last = BTreeMap::new();

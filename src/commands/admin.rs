@@ -28,7 +28,7 @@ const PAGE: &str = include_str!("admin/page.html");
 /// What the page may do: run its own script, which is named by its hash, and ask this
 /// listener.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; \
-                      script-src 'sha256-4afYHXoFDb+udSAhap6zqk3zxAtSygPXynOEr++m56M='; \
+                      script-src 'sha256-OYfyTI95sxf1p8r2ecPtUOd+enN9Uuj14SA6AvdGsKI='; \
                       connect-src 'self'; base-uri 'none'; form-action 'none'; \
                       frame-ancestors 'none'";
 

@@ -3,6 +3,7 @@
 use super::ctl::ask;
 use super::job::directory;
 use super::show::{COLUMNS, clip, count, rate, time};
+use super::summary::given_up;
 use super::{Exit, Failure};
 use crate::engine::status::{KnownPages, LimitsLeft, OverBudget, Sharing, State, Status};
 use crate::os::console;
@@ -84,6 +85,9 @@ fn picture(status: &Status, job: &str) -> String {
         status.connections,
         status.parked
     ));
+    if status.given_up.values().any(|count| *count > 0) {
+        lines.push(format!("  servers: {}", given_up(&status.given_up)));
+    }
     if status.scores_waiting > 0 {
         let waiting = count(status.scores_waiting);
         lines.push(format!("  the links of {waiting} pages wait for scores (quality.command)"));
@@ -253,6 +257,7 @@ mod tests {
             failed: 1_234_567,
             urls_waiting: 9_876_543_210,
             servers_waiting: 1_234_567,
+            given_up: [("challenges".into(), 2), ("forbidden-address".into(), 30)].into(),
             limits_left: LimitsLeft { pages: Some(1), bytes: Some(1 << 40), seconds: Some(9_000) },
             counted_s_ago: Some(3.2),
             waiting: waiting.into(),
@@ -337,7 +342,8 @@ mod tests {
         let lines: Vec<&str> = text.lines().collect();
         assert!(lines.iter().all(|line| line.chars().count() <= COLUMNS), "{text}");
         assert!(lines[1].starts_with("the disk is full"), "{text}");
-        for says in ["1,234,567 servers", "the rest after a visit", "in 30 d", "2 h 30 min"] {
+        let given_up = "servers: 32 given up (forbidden-address 30, challenges 2)";
+        for says in ["1,234,567 servers", "the rest after a visit", "in 30 d", "2 h 30", given_up] {
             assert!(text.contains(says), "{says}: {text}");
         }
         let texts = Wait::ALL.map(Wait::text);

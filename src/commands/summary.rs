@@ -180,15 +180,7 @@ impl Summary {
             line("known pages", known_pages(known));
         }
         line("seeds", self.seeds());
-        line(
-            "servers",
-            format!(
-                "{} answered, of {} known; {} given up",
-                HumanCount(self.end.answered as u64),
-                HumanCount(self.servers as u64),
-                HumanCount(counts.retired)
-            ),
-        );
+        line("servers", self.servers_text());
         line("statuses", pairs(counts.statuses.iter()));
         line("types", largest(&counts.types, TYPES_SHOWN));
         line("received", HumanBytes(counts.received_bytes).to_string());
@@ -217,6 +209,13 @@ impl Summary {
         if !others.is_empty() {
             line("not fetched", largest(&others, usize::MAX));
         }
+    }
+
+    /// Describes the servers of the crawl.
+    fn servers_text(&self) -> String {
+        let (answered, known) = (self.end.answered as u64, self.servers as u64);
+        let given_up = given_up(&self.counts.given_up);
+        format!("{} answered, of {} known; {given_up}", HumanCount(answered), HumanCount(known))
     }
 
     /// Describes what became of the seeds.
@@ -470,6 +469,13 @@ fn push(text: &mut String, name: &str, value: &str) {
 }
 
 /// Lists counts, the largest first: at most `shown`, and the sum of the others.
+/// Formats the number of servers that were given up, and the reasons.
+pub(super) fn given_up(reasons: &BTreeMap<Name, u64>) -> String {
+    let all: u64 = reasons.values().sum();
+    let text = format!("{} given up", HumanCount(all));
+    if all == 0 { text } else { format!("{text} ({})", largest(reasons, usize::MAX)) }
+}
+
 fn largest(counts: &BTreeMap<Name, u64>, shown: usize) -> String {
     let mut counts: Vec<(&str, u64)> = counts
         .iter()
@@ -506,6 +512,7 @@ mod tests {
             .chain([("text/html".into(), 1_000)])
             .collect();
         counts.failed.insert("reset".into(), 3);
+        counts.given_up = [("challenges".into(), 2), ("name".into(), 3)].into();
         counts.outcomes.extend([("ok".into(), 1_200), ("reset".into(), 3)]);
         counts.outcomes.insert("robots-denied".into(), 9);
         let waits = vec![Waiting { r#for: Wait::Rest, servers: 2, urls: 50 }];
@@ -517,7 +524,7 @@ mod tests {
         let text = summary.text(Path::new("job"), None, "failed seeds 1\n", false);
         for says in [
             "seeds                 7 fetched, 0 failed\n",
-            "servers               12 answered, of 20 known; 0 given up\n",
+            "servers               12 answered, of 20 known; 5 given up (name 3, challenges 2)\n",
             "known pages           900; visits found 30 changed, 1,000 unchanged (0 by 304), 0 \
              gone; 0 failed; 4 signals of change\n",
             "types                 text/html 1,000, a/9 10, a/8 9, a/7 8, a/6 7, a/5 6, a/4 5, a/3 \

@@ -98,8 +98,8 @@ pub struct Counts {
     pub failed: BTreeMap<Name, u64>,
     /// Second and later tries of a URL.
     pub retries: u64,
-    /// Servers given up.
-    pub retired: u64,
+    /// Servers given up, by reason.
+    pub given_up: BTreeMap<Name, u64>,
     /// References (links and the like) found in pages.
     pub links: u64,
     /// Sitemaps and feeds that were read.
@@ -253,6 +253,11 @@ impl Counts {
         if let Some(status) = outcome.status() {
             *self.statuses.entry(status).or_default() += 1;
         }
+    }
+
+    /// Returns the number of servers that were given up.
+    pub fn servers_given_up(&self) -> u64 {
+        self.given_up.values().sum()
     }
 
     /// Subtracts one from the count of an outcome, because the URL is fetched again.

@@ -23,7 +23,8 @@ impl Engine {
     /// following turns.
     pub fn revive(&mut self) {
         if self.backlog.given_up_mut().begin() {
-            log::info!("{} servers that were given up are tried again", self.counts.retired);
+            let servers = self.counts.servers_given_up();
+            log::info!("{servers} servers that were given up are tried again");
             self.counts.losses = Losses::default();
             self.retry_seeds();
         }
@@ -134,7 +135,8 @@ impl Engine {
         self.backlog.reinstate(id);
         self.sites.get_mut(id).reinstate();
         self.visits.expire_name(self.backlog.origin(id).host(), self.turn.at());
-        self.counts.retired = self.counts.retired.saturating_sub(1);
+        let count = self.counts.given_up.entry(why.name().into()).or_default();
+        *count = count.saturating_sub(1);
         true
     }
 }

@@ -8,6 +8,8 @@ pub use super::visit::census::{Wait, Waiting};
 use crate::budgets::Budgets;
 use crate::ground::time::{Instant, UnixTime};
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// The status of a crawl, as `sted status --json` prints it. Times are UTC.
@@ -40,6 +42,9 @@ pub struct Status {
     pub scores_waiting: u64,
     /// The servers that are known.
     pub servers_known: u64,
+    /// The servers that were given up, by reason.
+    #[serde(default)]
+    pub given_up: BTreeMap<Cow<'static, str>, u64>,
     /// Open connections that a visit uses.
     pub connections: usize,
     /// Connections that are kept open between two visits.
@@ -352,6 +357,7 @@ impl Engine {
             urls_waiting: (self.backlog.urls() + self.archive.filing().unfiled().len()) as u64,
             scores_waiting: self.pages.scoring().waiting() as u64,
             servers_known: self.backlog.servers() as u64,
+            given_up: self.counts.given_up.clone(),
             connections,
             parked,
             limits_left: self.shutdown.left(self.turn.at(), &self.counts, self.fetched_by_others()),

@@ -78,6 +78,7 @@ fn a_crawl_does_all_that_is_asked_of_it() {
     assert_eq!(of("repeats"), BTreeSet::from(traps));
 
     let summary = crawl.summary();
+    assert_eq!(summary["counts"]["given_up"]["challenges"], 1, "{summary}");
     let over = &summary["over_budget"];
     assert_eq!(over["waiting"], 0, "{over}");
     assert!(over["pass"].as_u64() > Some(3), "{over}");

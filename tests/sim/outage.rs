@@ -72,7 +72,7 @@ fn an_outage_of_all_or_a_lying_resolver_loses_nothing() {
             let crawl = plan(vec![outage(Affected::All, how, length)]).run();
             let of = format!("{how:?} for {length:?}");
             same(&crawl, &undisturbed, &of);
-            assert_eq!(crawl.counts.retired, 0, "{of}");
+            assert_eq!(crawl.counts.servers_given_up(), 0, "{of}");
             // While the last answer for a name is valid, its host still answers: the crawl can't
             // notice the outage.
             if length > MINUTE && !how.is_of_names() {
@@ -92,7 +92,11 @@ fn an_outage_of_some_is_theirs_and_loses_nothing() {
                 let crawl = plan(vec![outage(of, how, length)]).run();
                 let what = format!("{of:?} {how:?} for {length:?}");
                 same(&crawl, &undisturbed, &what);
-                assert_eq!((crawl.counts.retired, crawl.counts.outages), (0, 0), "{what}");
+                assert_eq!(
+                    (crawl.counts.servers_given_up(), crawl.counts.outages),
+                    (0, 0),
+                    "{what}"
+                );
             }
         }
     }
@@ -114,7 +118,7 @@ fn other_failures_are_no_denials() {
             let crawl = plan(vec![away, lies]).with(&quick).run();
             let what = format!("{how:?} for {length:?}, then {lie:?}");
             same(&crawl, &undisturbed, &what);
-            assert_eq!(crawl.counts.retired, 0, "{what}");
+            assert_eq!(crawl.counts.servers_given_up(), 0, "{what}");
         }
     }
 }
@@ -130,10 +134,10 @@ fn a_small_crawl_waits_longer_and_ends_in_order() {
     calm.world.outages.clear();
     let crawl = small.run();
     assert_eq!(pages(&crawl), pages(&calm.run()));
-    assert_eq!((crawl.counts.retired, crawl.counts.outages), (0, 0));
+    assert_eq!((crawl.counts.servers_given_up(), crawl.counts.outages), (0, 0));
     let crawl = small.with(&["retries.outage_max = \"10h\""]).run();
     assert!(crawl.took > 10 * HOUR && crawl.took < 12 * HOUR, "{:?}", crawl.took);
-    assert_eq!(crawl.counts.retired, 0, "its URLs wait");
+    assert_eq!(crawl.counts.servers_given_up(), 0, "its URLs wait");
 }
 
 /// Dead servers at the end of a crawl are not mistaken for an outage: a server that answered before
@@ -145,7 +149,7 @@ fn dead_servers_are_no_outage_while_a_witness_answers() {
     plan.web.hosts = 40;
     plan.web.seeds = 40;
     let crawl = plan.run();
-    assert_eq!(crawl.counts.retired, 20);
+    assert_eq!(crawl.counts.servers_given_up(), 20);
     assert!(crawl.took < 12 * HOUR, "{:?}", crawl.took);
 }
 
@@ -168,7 +172,7 @@ fn servers_that_were_given_up_come_back() {
         world.run(&mut engine).expect("it ends");
         assert_eq!(engine.stop_reason(), Some(StopReason::Finished));
         let losses = engine.counts().losses.clone();
-        assert!(engine.counts().retired > 0 && losses.answered > 0 && losses.urls > 0);
+        assert!(engine.counts().servers_given_up() > 0 && losses.answered > 0 && losses.urls > 0);
         assert_eq!(losses.largest.values().map(|loss| loss.urls).sum::<u64>(), losses.urls);
         drop(engine);
         world.exit();
@@ -192,7 +196,7 @@ fn servers_that_were_given_up_come_back() {
         world.run(&mut engine).expect("it ends");
         assert_eq!(engine.stop_reason(), Some(StopReason::Finished));
         let counts = engine.counts();
-        assert_eq!((counts.retired, counts.losses.urls), (0, 0), "{of:?}");
+        assert_eq!((counts.servers_given_up(), counts.losses.urls), (0, 0), "{of:?}");
         let log = disk.read("crawl.log").expect("there is one");
         assert_eq!(pages_of(&log), undisturbed, "{of:?}");
     }

@@ -199,8 +199,8 @@ fn failures() -> [Metric; 9] {
         counter("sted_out_of_scope_links", "References out of scope, by reason.", |shown| {
             by("reason", shown.snapshot.grown_by(|counts| &counts.links_out_of_scope))
         }),
-        counter("sted_servers_given_up", "Servers given up.", |shown| {
-            one(shown.snapshot.grown(|counts| counts.retired))
+        counter("sted_servers_given_up", "Servers given up, by reason.", |shown| {
+            by("reason", shown.snapshot.grown_by(|counts| &counts.given_up))
         }),
         counter("sted_lost_urls", "URLs lost with servers that were given up.", |shown| {
             one(shown.snapshot.grown(|counts| counts.losses.urls))

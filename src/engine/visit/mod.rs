@@ -543,7 +543,7 @@ impl Engine {
     fn retire(&mut self, id: ServerId, why: Retirement, outcome: Outcome) {
         self.sites.get_mut(id).set_retired(outcome);
         self.note_retired(id, outcome);
-        self.counts.retired += 1;
+        *self.counts.given_up.entry(why.name().into()).or_default() += 1;
         let server = self.backlog.server(id);
         let (urls, answered) = (self.backlog.queue_len(id) as u64, server.has_answered());
         let origin = self.backlog.origin(id).as_str();

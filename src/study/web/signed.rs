@@ -21,8 +21,8 @@ const LIFETIME_S: i64 = 60;
 /// The maximum number of fields of a request.
 const FIELDS_MAX: usize = 64;
 
-/// The header fields by which a server asks for a signature: one dictionary, of which another member
-/// comes first.
+/// The header fields by which a server asks for a signature: one dictionary, of which another
+/// member comes first.
 pub(super) const ASKS: &str = "Accept-Signature: sig0=(\"@authority\");tag=\"app\"\r\n\
                         Accept-Signature: sig1=(\"@method\" \"@authority\" \"@path\" \
                         \"signature-agent\";key=\"sig1\");created;expires;keyid;\

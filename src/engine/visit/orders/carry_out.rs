@@ -97,7 +97,7 @@ impl Engine {
                 format!("{} seeds: those that are new to the crawl are queued", seeds.len())
             }
             Command::Revive => {
-                let servers = self.counts.retired;
+                let servers = self.counts.servers_given_up();
                 self.revive();
                 format!("{servers} servers that were given up are tried again")
             }
