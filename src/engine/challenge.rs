@@ -18,7 +18,10 @@ use crate::http::challenge::{self, BODY_BYTES};
 
 /// The maximum length of the beginning of a challenge that the crawl log shows, in bytes.
 const EVIDENCE_BYTES_MAX: usize = 1_000;
-/// The maximum length of a price that the crawl log shows, in bytes.
+/// The fields of a reply 402 that the crawl log shows: what the page costs, and what is wrong with
+/// the payment of who has offered one (pay per crawl).
+const PRICE_FIELDS: [&str; 2] = ["crawler-price", "crawler-error"];
+/// The maximum length of such a field that the crawl log shows, in bytes.
 const PRICE_BYTES_MAX: usize = 100;
 /// The cost of looking for a challenge, in units of work (see `ledger`) a byte. The marks of all
 /// products are found in one pass; a page that is made to have many takes a few more.
@@ -40,10 +43,16 @@ impl Engine {
             return None;
         }
         let head = fetched.head.filter(|_| !fetched.fetch.item.is_robots())?;
-        let price = fetched.fields("crawler-price").next().filter(|_| head.status == 402);
-        if let Some(price) = price.map(|price| shown(price, PRICE_BYTES_MAX)) {
-            let detail = format!("crawler-price: {price}");
-            fetched.fetch.shown.evidence = Some(Evidence::of(detail, String::new()));
+        if head.status == 402 {
+            let said = PRICE_FIELDS.iter().filter_map(|name| {
+                let value = fetched.fields(name).next()?;
+                Some(format!("{name}: {}", shown(value, PRICE_BYTES_MAX)))
+            });
+            let said: Vec<String> = said.collect();
+            if !said.is_empty() {
+                let evidence = Evidence::of(said.join("; "), String::new());
+                fetched.fetch.shown.evidence = Some(evidence);
+            }
         }
         let of = self.settings.challenges;
         let is_read =
