@@ -67,6 +67,30 @@ fn each_page_has_a_score_or_a_cause() {
     }
 }
 
+/// The text of a page whose use is reserved isn't for the program, and its links don't wait.
+#[test]
+fn reserved_pages_are_not_scored() {
+    let of = |conf: &[&str]| {
+        let mut plan = plan(Scores::default());
+        plan.web.voices = 0.6;
+        plan.conf.extend(conf.iter().map(|line| (*line).to_owned()));
+        plan.run()
+    };
+    let all = of(&[]);
+    let crawl = of(&["consent.purpose = \"mining\"", "consent.obey = true"]);
+    let is_reserved = |line: &log::Entry<'_>| {
+        line.extra.reason.as_deref() == Some("reserved")
+            && line.status == 200
+            && line.mime == Some("text/html")
+    };
+    let log = std::str::from_utf8(&crawl.log).expect("UTF-8");
+    let lines = log.lines().map(|line| log::parse(line).expect("a line"));
+    let reserved = lines.filter(is_reserved).count() as u64;
+    assert!(reserved > 20, "{reserved}");
+    assert_eq!(crawl.counts.pages, all.counts.pages, "links are followed");
+    assert_eq!(crawl.counts.scored + reserved, all.counts.scored);
+}
+
 /// As many pages wait as may; others don't wait.
 #[test]
 fn a_full_waiting_room_turns_pages_away() {
