@@ -355,11 +355,12 @@ impl Found {
     }
 
     /// Returns the reference by which the page names the URL that it prefers (RFC 6596), and the
-    /// base that it is relative to, if that isn't the URL of the page; `None` if it names none, or
-    /// if the settings don't want statements.
+    /// base that it is relative to, if that isn't the URL of the page; `None` if it names none, if
+    /// the base is too long to be known, or if the settings don't want statements.
     pub fn canonical(&self) -> Option<(&[u8], Option<&[u8]>)> {
         let (reference, is_field) = self.canonical.as_ref()?;
-        Some((reference, self.base().filter(|_| !is_field)))
+        let is_known = *is_field || self.cut.bases == 0;
+        is_known.then(|| (&**reference, self.base().filter(|_| !is_field)))
     }
 
     /// Returns the charset of the first `meta` that names one, within the first 64 KiB of the page.
