@@ -168,11 +168,11 @@ pub fn robots_words<'a>(value: &'a [u8], product: &str) -> impl Iterator<Item = 
     })
 }
 
-/// Returns whether the text before a colon is a name, not a part of a date: the one of
-/// `unavailable_after` may have a comma.
+/// Returns whether the text before a colon is a name, not the part of a date up to its hours: the
+/// one of `unavailable_after` may have a comma. Names may begin with digits.
 fn is_name(text: &[u8]) -> bool {
-    let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
-    text.first().is_some_and(u8::is_ascii_alphabetic) && text.iter().all(is_part)
+    let is_date = text.first().is_some_and(u8::is_ascii_digit) && text.contains(&b' ');
+    !text.is_empty() && !is_date
 }
 
 /// Returns whether the name before a colon is that of a directive with a value, not that of a
@@ -264,12 +264,15 @@ mod tests {
     #[test]
     fn robots_tags() {
         let (index, follow) = ((true, false), (false, true));
-        let cases: [(&str, (bool, bool), &str); 15] = [
+        let cases: [(&str, (bool, bool), &str); 18] = [
             ("noindex", index, "a word for all"),
             ("NoIndex , nofollow", (true, true), "any case, spaces"),
             ("none", (true, true), "both"),
             ("all, follow, index", (false, false), "nothing is forbidden"),
             ("otherbot: noindex", (false, false), "for another"),
+            ("Mail.RU_Bot: noindex, nofollow", (false, false), "a name with a dot"),
+            ("360Spider: nofollow", (false, false), "one that begins with digits"),
+            ("other bot: noindex", (false, false), "one of two words"),
             ("Sted: noindex", index, "for us, any case"),
             ("otherbot: noindex, nofollow", (false, false), "the list is the other's, too"),
             ("nofollow, otherbot: noindex", follow, "before any name: all"),
