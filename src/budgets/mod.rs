@@ -196,12 +196,17 @@ impl Budgets {
 
     /// Notes that a page was read on one host, and that it links to URLs on others. Links to other
     /// hosts count up to [`LINKS_MAX`] a page: one with more is only a list. Names below a domain
-    /// where they are given away count as that domain. Returns how many were counted.
+    /// where they are given away count as that domain; no domain votes for itself. Returns how many
+    /// were counted.
     pub fn links<'a>(&mut self, from: &str, targets: impl Iterator<Item = &'a str>) -> usize {
         let (own, mut counted) = (self.hash.of(domain::bought(from).as_bytes()).0, 0);
         self.domains.read(own);
+        let itself = self.name_of(from);
         for host in targets.filter(|host| *host != from).take(LINKS_MAX) {
-            self.domains.link(own, self.name_of(host));
+            let name = self.name_of(host);
+            if name != itself {
+                self.domains.link(own, name);
+            }
             counted += 1;
         }
         counted

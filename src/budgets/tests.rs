@@ -218,6 +218,20 @@ fn what_may_wait_is_limited() {
     assert_eq!(offer_within(&mut budgets, 50, 40, 1), Offered::Waits, "there is room again");
 }
 
+/// Names that are given away below one domain vote as that domain, and none of them for itself.
+#[test]
+fn a_name_that_is_given_away_has_no_vote_for_itself() {
+    let settings = Settings { max: 100, min: 2, top: 10 };
+    let mut budgets = Budgets::new(settings, 1_000, Fingerprinter::new([5; 16]), None);
+    let degree = |budgets: &Budgets| budgets.of_host("a.github.io").map(|(degree, _)| degree);
+    budgets.links("a.github.io", ["www.a.github.io"].into_iter());
+    assert_eq!(degree(&budgets).unwrap_or(0), 0);
+    for from in ["b.github.io", "c.github.io", "www.b.github.io"] {
+        budgets.links(from, ["www.a.github.io"].into_iter());
+    }
+    assert_eq!(degree(&budgets), Some(1));
+}
+
 /// Budgets follow the ranks of domains by distinct domains that link to them, not by links. While
 /// few are known, all have the lowest.
 #[test]
