@@ -24,7 +24,7 @@ pub const PAYLOAD_BYTES_MAX: usize = 16 << 20;
 /// The number of bytes of a frame before its payload: length, kind and checksum.
 pub const OVERHEAD_BYTES: usize = 9;
 /// The version of all file formats below `state/`. Files of any other version are refused.
-pub const FORMAT: u16 = 9;
+pub const FORMAT: u16 = 10;
 /// The kind of the frame that opens a file.
 const OPENING: u8 = 0;
 const MAGIC: &[u8] = b"sted";
