@@ -468,7 +468,6 @@ fn push(text: &mut String, name: &str, value: &str) {
     writeln!(text, "{name:<22}{value}").expect("writing to a string does not fail");
 }
 
-/// Lists counts, the largest first: at most `shown`, and the sum of the others.
 /// Formats the number of servers that were given up, and the reasons.
 pub(super) fn given_up(reasons: &BTreeMap<Name, u64>) -> String {
     let all: u64 = reasons.values().sum();
@@ -476,6 +475,7 @@ pub(super) fn given_up(reasons: &BTreeMap<Name, u64>) -> String {
     if all == 0 { text } else { format!("{text} ({})", largest(reasons, usize::MAX)) }
 }
 
+/// Lists counts, the largest first: at most `shown`, and the sum of the others.
 fn largest(counts: &BTreeMap<Name, u64>, shown: usize) -> String {
     let mut counts: Vec<(&str, u64)> = counts
         .iter()

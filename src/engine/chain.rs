@@ -137,6 +137,11 @@ impl Chains {
         self.live.values().find(is_of).map(|chain| chain.hop.url.as_str())
     }
 
+    /// Returns whether a chain requests the URL with this key now.
+    pub(super) fn requests(&self, key: Fingerprint) -> bool {
+        self.requested.contains_key(&key.0)
+    }
+
     /// Holds a link if a chain is requesting its target (the URL with this deduplication key);
     /// `write` encodes the link. Returns whether the link is held.
     pub(super) fn hold(&mut self, key: Fingerprint, write: impl FnOnce(&mut Vec<u8>)) -> bool {

@@ -178,7 +178,7 @@ impl Seeds {
         row.state = match known {
             "blocked" => State::Blocked,
             "pages-per-server-max" | "pages-per-domain-max" | "site-pages-max" => State::Limited,
-            "redirect-to-known" => State::Redirected,
+            "redirect-to-known" | "canonical-known" => State::Redirected,
             _ if line.has("retried") => State::Waiting,
             _ if line.is_followed() => State::Redirected,
             "ok" | "redirect" | "body-too-large" if is_first => State::Fetched,

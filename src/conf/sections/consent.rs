@@ -46,7 +46,8 @@ section! {
     /// of filters, traps. Pages are alike if they have the same length and the same first 32 KiB,
     /// or there the same words if they are more than 200; of URLs with a query, or with a segment
     /// of their path without letters, if the words are nearly the same (at most 3 of the 64 bits
-    /// of their SimHash differ).
+    /// of their SimHash differ). The words of a page are read if it is about as long as the one
+    /// before, as received.
     repeats: Repeats {
         /// Alike pages in a row, in a directory or under one path with queries, after which its
         /// URLs go behind the others of their server. Numbers in paths count as the same.

@@ -276,9 +276,9 @@ section! {
         /// works.
         merge_schemes: bool = false, flag(), [Kept];
 
-        /// Count a page as that of the URL, too, that it prefers (`rel=canonical`): this URL isn't
-        /// requested any more, if it is one of the same server and was not found before. Its line
-        /// in the crawl log says "canonical-known".
+        /// Count a page that is kept as that of the URL, too, that it prefers (`rel=canonical`):
+        /// this URL isn't requested any more, if it is one of the same server and was not found
+        /// before. It counts as "canonical-known". A crash may forget it.
         ///
         /// true loses pages of servers that name one URL for pages that differ; false fetches some
         /// pages twice.

@@ -8,8 +8,8 @@
 //!
 //! Law: gathering the statements about a page costs at most [`units_max`]. The line of a reply that
 //! is read back from the archive has none: the archive has them.
-//! Cost: nothing if statements aren't recorded; one pass over the header fields; of an HTML page,
-//! scanning that much of its text.
+//! Cost: nothing if neither statements nor preferred URLs are wanted; else one pass over the header
+//! fields; of an HTML page, scanning that much of its text.
 //! Source: draft-ietf-aipref-attach-04; TDM Reservation Protocol; the robots `meta` element and
 //! X-Robots-Tag as search engines document them.
 
