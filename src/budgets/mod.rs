@@ -16,7 +16,7 @@
 //! until N has reached [`WIDTH_MAX`]; then once in as many passes.
 //!
 //! ```text
-//! state  pass, end, width, urls varint | the ranking | queues varint; for each the pass varint and
+//! state  pass, end, width varint | the ranking | queues varint; for each the pass varint and
 //!        the queue | the last queue | the queue that is being split
 //! ```
 //!
@@ -24,8 +24,8 @@
 //! segments live longer.
 //!
 //! Laws (held to a naive model): each URL is admitted once. Those of a domain are admitted in the
-//! order in which they were offered, and in a pass not more of them than the largest budget that
-//! the domain had since. Memory is bounded but for twelve bytes a frame on disk and sixty a domain.
+//! order in which they were offered, and no more in a pass than the largest budget it has had.
+//! Memory is bounded, but for 12 bytes a frame on disk and 74 to 149 a domain (see `domains`).
 //! Source: Lee, Leonard, Wang, Loguinov: IRLbot (WWW 2008), section 7 (BEAST).
 
 pub mod domains;
@@ -54,7 +54,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Admits everything: for a crawl that had budgets and has none any more.
+    /// Budgets that are switched off: those of a crawl that had some, and whose URLs still wait.
     pub const UNLIMITED: Self = Self { max: u32::MAX, min: u32::MAX, top: 0 };
 
     /// Returns the budget of the domain of this rank; the best-linked one has rank 1.
@@ -147,7 +147,7 @@ impl Budgets {
         }
     }
 
-    /// Returns whether it only admits what waits: see [`Settings::UNLIMITED`].
+    /// Returns whether budgets are switched off: see [`Settings::UNLIMITED`].
     pub fn is_unlimited(&self) -> bool {
         self.settings == Settings::UNLIMITED
     }
@@ -177,14 +177,14 @@ impl Budgets {
         self.log.take_read_bytes() + self.last_log.take_read_bytes()
     }
 
-    /// Returns the estimated number of domains that link to the domain of a host, and its budget;
-    /// `None` if it isn't known.
+    /// Returns the estimated number of domains that link to a host's domain, and its budget. If the
+    /// table is full, unknown domains have those of a shared record. `None` if there is no record.
     pub fn of_host(&self, host: &str) -> Option<(u32, u32)> {
         let domain = self.domains.get(self.name_of(host))?;
         Some((domain.degree(), self.domains.budget(domain, self.settings)))
     }
 
-    /// Returns the same of a domain of which URLs may wait; `None` if none does.
+    /// Returns [`Self::of_host`] if URLs under that record wait; otherwise `None`.
     pub fn held(&self, host: &str) -> Option<(u32, u32)> {
         let domain = self.domains.get(self.name_of(host))?;
         (domain.waiting > 0).then(|| self.of_host(host)).flatten()
@@ -194,10 +194,9 @@ impl Budgets {
         self.hash.of(domain::registrable(host).as_bytes()).0
     }
 
-    /// Notes that a page was read on one host, and that it links to URLs on others. Links to other
-    /// hosts count up to [`LINKS_MAX`] a page: one with more is only a list. Names below a domain
-    /// where they are given away count as that domain; no domain votes for itself. Returns how many
-    /// were counted.
+    /// Counts the links of a page on host `from` to other hosts: the first [`LINKS_MAX`] `targets`.
+    /// Each is a vote of the domain that was bought (`github.io` for `a.github.io`); links within a
+    /// registrable domain are no votes. Returns the number of links, votes or not.
     pub fn links<'a>(&mut self, from: &str, targets: impl Iterator<Item = &'a str>) -> usize {
         let (own, mut counted) = (self.hash.of(domain::bought(from).as_bytes()).0, 0);
         self.domains.read(own);
@@ -212,8 +211,8 @@ impl Budgets {
         counted
     }
 
-    /// Offers a new URL of a host, of which at most `waiting_max` may wait. One that waits is kept
-    /// as the bytes that `write` appends.
+    /// Offers a new URL. At most `waiting_max` URLs of all domains may wait, and a tenth of that of
+    /// one domain. A URL that waits is kept as the bytes that `write` appends.
     pub fn offer(
         &mut self,
         host: &str,
@@ -280,8 +279,8 @@ impl Budgets {
         self.is_admitting() || !self.split.is_empty()
     }
 
-    /// Begins the next pass for which a URL waits. Returns `false` if URLs of this one wait to be
-    /// admitted, or none waits but those that are being distributed.
+    /// Begins the next pass for which a URL waits, or the one that splits the last queue. Returns
+    /// `false` if URLs of this pass wait to be admitted, or there is no such pass.
     pub fn advance(&mut self) -> bool {
         if self.is_admitting() {
             return false;
@@ -335,7 +334,8 @@ impl Budgets {
     /// Returns `false` if there is none.
     ///
     /// # Errors
-    /// The disk reports an error, or a file is damaged. Nothing is lost.
+    /// The disk reports an error, or a frame is damaged: nothing is lost. Or the number of entries
+    /// in the checkpoint is wrong: those in no frame are lost.
     pub fn admit(&mut self, out: &mut Vec<u8>, disk: &mut dyn Disk) -> Result<bool, frame::Error> {
         let Some(queue) = self.queues.get_mut(&self.pass) else { return Ok(false) };
         let name = queue.take(out, &mut self.log, disk)?;
@@ -407,7 +407,7 @@ impl Budgets {
         self.last_log.restore_files(files, disk)
     }
 
-    /// Restores the state that [`Self::mark`] returned.
+    /// Restores the state that [`Self::mark`] returned. Call [`Self::restore_files`] first.
     ///
     /// # Errors
     /// The bytes make no sense.

@@ -145,7 +145,8 @@ impl Queue {
     /// there is none.
     ///
     /// # Errors
-    /// The disk reports an error, or a frame is damaged. Nothing is lost.
+    /// The disk reports an error, or a frame is damaged: nothing is lost. Or the number of entries
+    /// in the checkpoint is wrong: those in no frame are lost.
     pub fn take(
         &mut self,
         out: &mut Vec<u8>,

@@ -1,8 +1,8 @@
 //! Counts distinct domains in 32 bytes: a HyperLogLog sketch of 64 registers of four bits.
 //!
 //! Law: an item that was added before changes nothing, and the order of items doesn't matter.
-//! Error: one standard deviation is 13% of the number; up to twenty, about one. Numbers above two
-//! million count as that.
+//! Error: the standard deviation is 13% of the number; up to ten, about one. Estimates saturate at
+//! 1.49 million.
 //! Cost: an item changes at most one register; an estimate reads all of them.
 //! Source: Flajolet, Fusy, Gandouet, Meunier: HyperLogLog (AofA 2007), with their correction of
 //! small numbers by linear counting.

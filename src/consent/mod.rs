@@ -77,8 +77,8 @@ impl Consent {
         Self::of(|purpose| strictest(purpose).or(bots))
     }
 
-    /// Parses the value of a TDM-Reservation field, or of the `meta` element: 1 reserves the use
-    /// for text and data mining, 0 allows it.
+    /// Parses a TDM-Reservation field or `meta` element: 1 reserves and 0 allows text and data
+    /// mining, AI training and AI input. Any other value is silent.
     pub fn of_tdm_reservation(value: &[u8]) -> Self {
         let allows = match value.trim_ascii() {
             b"0" => true,

@@ -1,5 +1,5 @@
-//! What a reply says before its server is judged by it: whether it is the page at all, and what is
-//! said of the use of the page.
+//! Classifies a reply before it counts for its server: as a request for a signature, a challenge,
+//! or a page, whose statements about its use are collected.
 //!
 //! A challenge, which keeps crawlers out, isn't a page: it is neither archived nor followed, and
 //! its line in the crawl log names the product. Its URL is tried again, and its server rests longer
@@ -23,16 +23,15 @@ const EVIDENCE_BYTES_MAX: usize = 1_000;
 const PRICE_FIELDS: [&str; 2] = ["crawler-price", "crawler-error"];
 /// The maximum length of such a field that the crawl log shows, in bytes.
 const PRICE_BYTES_MAX: usize = 100;
-/// The cost of looking for a challenge, in units of work (see `ledger`) a byte. The marks of all
-/// products are found in one pass; a page that is made to have many takes a few more.
+/// The cost of looking for a challenge, in units of work (see `ledger`) a byte.
 const SEARCH_WEIGHT: usize = 4;
 /// The maximum cost of looking for a challenge, in units of work.
 pub(super) const UNITS_MAX: usize = SEARCH_WEIGHT * BODY_BYTES;
 
 impl Engine {
-    /// Reads what a reply of a server says first. If it asks for a signature, or is a challenge in
-    /// place of a page, the outcome says so from here on. Returns what was said of the use of the
-    /// page; `None` if that is nothing, or isn't recorded.
+    /// Classifies a reply, and changes the outcome if it asks for a signature or is a challenge.
+    /// Records the price of a 402, too. Returns the statements about the use of a page; `None` if
+    /// there are none, or they aren't recorded, or it isn't a page.
     pub(super) fn open_reply(
         &mut self,
         id: ServerId,

@@ -14,8 +14,8 @@
 //!
 //! Law: the result is a pure function of head and body; only the first [`BODY_BYTES`] of a body are
 //! read.
-//! Cost: one pass over the names of the fields, and over the body only if the caller passes one; a
-//! second one if it has a mark.
+//! Cost: two passes over the fields. An ordinary HTML page takes up to four searches of its first
+//! 64 KiB, a suspicious one about a dozen.
 
 use aho_corasick::AhoCorasick;
 use memchr::memmem;
@@ -141,9 +141,9 @@ pub fn in_head<'a>(mut fields: impl Iterator<Item = (&'a [u8], &'a [u8])>) -> Op
     })
 }
 
-/// Returns the name of the product whose challenge the reply is; `None` if it isn't one. The reply
-/// must not contain robots.txt rules. Checks the names of the header fields and, if the reply is an
-/// HTML page (`html` is its body), its cookies and its text.
+/// Returns the product whose challenge the reply is; `None` if it isn't one. Doesn't check what
+/// [`in_head`] checks. The reply must not contain robots.txt rules. Checks the names of the fields
+/// and, if the reply is an HTML page (`html` is its body), its cookies and its text.
 pub fn in_reply<'a>(
     fields: impl Iterator<Item = (&'a [u8], &'a [u8])>,
     html: Option<&[u8]>,
@@ -159,11 +159,11 @@ pub fn in_reply<'a>(
 /// [`SCRIPT_ONLY`]; `None` if it isn't one. `html` is the beginning of its text if it is an HTML
 /// page.
 ///
-/// Ordinary pages may speak of these products, or have their scripts, which watch the visitor. So a
-/// mark in a page counts if the status refuses the page, and, if ordinary pages have it, too, the
-/// page has no link; under status 200 if the page has no link and only challenges have the mark, or
-/// if it is a script or a style sheet of a product that only stands before the site. Under other
-/// statuses only the field of a product counts.
+/// Ordinary pages may mention these products, or load their scripts. If the status refuses the page
+/// (202, 403, 405, 428, 429, 503), a mark counts, but one that ordinary pages have, too, only if
+/// the page has no link. With status 200, marks of challenges count if the page is under 64 KiB and
+/// has no link; a script or style sheet loaded from a proxy's path always counts. With any other
+/// status only [`in_head`] counts.
 pub fn in_page<'a>(
     status: u16,
     fields: impl Iterator<Item = (&'a [u8], &'a [u8])> + Clone,

@@ -1,20 +1,20 @@
 //! Pages that repeat: calendars, listings by every combination of filters, and traps show the same
 //! page under ever new URLs.
 //!
-//! For each [`pattern`] of URLs the page before is remembered, and the number of pages in a row
-//! that were alike in their first 32 KiB: all bytes and the length, or the words if they are more
-//! than 200 (see [`text`]), or, in a [series](pattern::is_of_series), nearly the words. After
-//! some the pattern is *slowed*, after some more it is *ended*: its URLs aren't requested any
-//! more.
+//! For each [`pattern`] of URLs the last page is remembered, and how many in a row were alike: of
+//! equal length and with the same first 32 KiB, or with the same words there if these are more than
+//! 200 (see [`text`]), or, in a [series](pattern::is_of_series), with nearly the same words. After
+//! `slow_after` pages the pattern is *slowed*, after `end_after` it is *ended*: its URLs aren't
+//! requested any more.
 //!
-//! Words cost far more than bytes, so only those of a page are read that is about as long as the
-//! page before it: of pages that are alike in their words alone, the second begins the row.
+//! Words cost far more than bytes, so they are read only if the page before was about as long. The
+//! first of a row of pages with the same words is read without them, and doesn't count.
 //!
 //! Laws: pages of a pattern that is slowed or ended don't count for wider ones, so the narrowest
 //! is. A pattern is ended only after pages that were each alike to the one before it, and isn't
 //! slowed any more after one that wasn't. Memory is bounded: patterns that had no page for long are
 //! forgotten first.
-//! Cost: of a page, two look-ups for each of its patterns, at most six, a hash of its beginning,
+//! Cost: of a page, four look-ups for each of its patterns, at most six, a hash of its beginning,
 //! and its words if they are read; of a URL that is examined, nothing until a pattern is slowed,
 //! then a look-up for each pattern.
 
@@ -102,7 +102,7 @@ pub struct Change {
     pub row: u16,
 }
 
-/// The pages before, and what follows from them.
+/// The last page of each pattern, and which patterns are slowed or ended.
 #[derive(Debug)]
 pub struct Repeats {
     settings: Settings,

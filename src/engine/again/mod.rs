@@ -1,9 +1,9 @@
-//! Coming back: known pages, and which of them are visited again when.
+//! Revisits: known pages, and which of them are visited again when.
 //!
-//! A page that was fetched is *known*. It waits in the calendar (`recrawl::calendar`) until a visit
-//! is worth most of the bar. When it comes up, it is queued at its server ahead of new URLs, with
-//! what is known of it as a part of its payload, or it is filed again. After the visit it is filed
-//! for the next one.
+//! A page that was fetched is *known*. It waits in the calendar (`recrawl::calendar`) until the
+//! value of a visit is near the *bar*, the least value for which pages are visited. When it comes
+//! up, it is queued at its server ahead of new URLs, with what is known of it in its payload, or it
+//! is filed again. After the visit it is filed for the next one.
 //!
 //! Each request for something new grants visits, so that known pages get their share of the
 //! requests. While no new URL waits at any server, each slot without a connection grants one.
@@ -15,9 +15,9 @@
 //!        | what is known of the page
 //! ```
 //!
-//! Laws: a known page is in the calendar, too young, in a queue, or under way: in one of them. It
-//! isn't visited before `interval_min` has passed. No server has more than [`QUEUED_MAX`] known
-//! pages in its queue: one with more of them that are due takes its best, by a bar of its own.
+//! Laws: a known page is in one place: the calendar, `young`, a queue, or under way. It isn't
+//! visited before `interval_min` has passed. A server's queue has at most [`QUEUED_MAX`] of them,
+//! more only after a restart (see `state`); if more are due, a bar of its own selects the best.
 //! Memory: an entry in a map for each server with known pages. Cost: that of the calendar, and a
 //! fixed number of units of work for each page that comes up.
 

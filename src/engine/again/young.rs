@@ -1,7 +1,7 @@
 //! Known pages that came up early, and too soon after their last visit: they wait beside the
 //! calendar until they are old enough, so that an idle crawl gets to the pages behind them. If
-//! [`PAGES_MAX`] wait (after many have vanished, for example), the crawl gets no further until the
-//! first of them is old enough.
+//! [`PAGES_MAX`] wait (after many have vanished, for example), no other page comes up early until
+//! one of them is taken. Pages that are due still come up.
 //!
 //! Law: a page that is added is taken once, when its time has come; those with earlier times first.
 //! Memory: [`PAGES_MAX`] pages, with their URLs.

@@ -1,9 +1,9 @@
-//! The beginning of a page's text, which is read once when the reply is complete: for marks of a
-//! challenge, and for what the page says of its use. If that is all of a compressed page, its links
-//! are found in the same text later.
+//! The beginning of a page's text. It is decoded once, when the reply is complete, to look for a
+//! challenge, statements about use, and repeats. A short text is decoded whole, and its links are
+//! found in it later.
 //!
 //! Law: reading it costs at most [`UNITS_MAX`].
-//! Cost: of a compressed page, decoding as much.
+//! Cost: of a compressed page, decoding all of it, or about 128 KiB of a long one.
 
 use super::fetch::Reply;
 use super::pool::Pool;
