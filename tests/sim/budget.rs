@@ -1,14 +1,11 @@
 //! Budgets and scopes: a crawl ends at its limits, and requests nothing that a changed scope
 //! excludes.
 
-use super::stand::{Plan, open, outcomes_of};
+use super::stand::{Pieces, Plan, outcomes_of};
 use super::varied;
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::time::Duration;
 use sted::engine::contract::StopReason;
-use sted::ground::time::Instant;
-use sted::study::sim::disk::MemoryDisk;
-use sted::study::sim::{Jump, World};
 
 /// Pipelined or not, with few connections or many, in bursts or one by one: exactly `pages_max`
 /// pages.
@@ -34,24 +31,17 @@ fn a_budget_of_pages_is_exact() {
 fn the_scope_is_asked_again_when_it_has_changed() {
     let crawl = |change: &dyn Fn(&mut sted::url::scope::Settings)| {
         let plan = Plan::new(varied(5)).with(&["connections.open_max = 4"]);
-        let (web, seeds, mut settings) = plan.parts();
-        let mut world = World::of_web(Arc::clone(&web), plan.world.clone());
-        let disk = MemoryDisk::new();
-        let mut engine = open(&settings, &seeds, &disk, &world);
-        let goes_on = &mut |view: &sted::study::sim::View<'_>| view.engine.counts().pages < 200;
-        world.run_until(&mut engine, Instant::FAR, goes_on).expect("it goes on");
-        engine.stop(world.now(), StopReason::Interrupted);
-        world.run(&mut engine).expect("it ends");
-        drop(engine);
-        world.exit();
-        let before = disk.read("crawl.log").expect("there is one").len();
-        world.restart(std::time::Duration::from_secs(60), Jump::None);
-        change(&mut settings.scope);
-        let mut engine = open(&settings, &seeds, &disk, &world);
-        world.run(&mut engine).expect("it ends");
+        let mut pieces = Pieces::of(&plan);
+        let mut engine = pieces.open();
+        pieces.run_until(&mut engine, |view| view.engine.counts().pages >= 200);
+        pieces.stop(&mut engine);
+        let before = pieces.log().len();
+        pieces.end(engine, Duration::from_secs(60));
+        change(&mut pieces.settings.scope);
+        let mut engine = pieces.open();
+        pieces.run(&mut engine);
         assert_eq!(engine.stop_reason(), Some(StopReason::Finished));
-        let log = disk.read("crawl.log").expect("there is one");
-        outcomes_of(&log[before..])
+        outcomes_of(&pieces.log()[before..])
     };
     let unchanged = crawl(&|_| {});
     let mut hosts: BTreeMap<&str, usize> = BTreeMap::new();

@@ -1,13 +1,10 @@
 //! Budgets of registrable domains: what is over them waits on disk, is shown, and is fetched.
 
-use super::stand::{Plan, open, outcomes_of};
+use super::stand::{Pieces, Plan, outcomes_of};
 use super::varied;
-use std::sync::Arc;
+use std::time::Duration;
 use sted::engine::contract::StopReason;
 use sted::engine::why::{Place, Subject};
-use sted::ground::time::Instant;
-use sted::study::sim::disk::MemoryDisk;
-use sted::study::sim::{Jump, World};
 
 const BUDGETS: [&str; 3] =
     ["schedule.budget_max = 5", "schedule.budget_min = 1", "schedule.budget_top = 4"];
@@ -35,17 +32,14 @@ fn what_waits_is_shown_and_survives() {
     let all = outcomes_of(&plan().run().log);
     for is_killed in [false, true] {
         let plan = plan().with(&BUDGETS).with(&["state.checkpoint_period = \"1s\""]);
-        let (web, seeds, mut settings) = plan.parts();
-        let mut world = World::of_web(Arc::clone(&web), plan.world.clone());
-        let disk = MemoryDisk::new();
-        let mut engine = open(&settings, &seeds, &disk, &world);
-        let goes_on = &mut |view: &sted::study::sim::View<'_>| view.engine.counts().pages < 300;
-        world.run_until(&mut engine, Instant::FAR, goes_on).expect("it goes on");
+        let mut pieces = Pieces::of(&plan);
+        let mut engine = pieces.open();
+        pieces.run_until(&mut engine, |view| view.engine.counts().pages >= 300);
         let before = engine.over_budget().expect("domains have budgets");
         assert!(before.waiting > 20 && before.pass > 0, "{before:?}");
         let mut held = 0;
         for url in all.keys() {
-            let why = engine.why(world.now(), url);
+            let why = engine.why(pieces.world.now(), url);
             if let Subject::Url(about) = why.subject
                 && let Place::OverBudget { budget, .. } = about.place
             {
@@ -56,20 +50,17 @@ fn what_waits_is_shown_and_survives() {
         // Of a domain with URLs that wait, any known URL may be one of them.
         assert!(held >= before.waiting, "{held} of {}", before.waiting);
         if !is_killed {
-            engine.stop(world.now(), StopReason::Interrupted);
-            world.run(&mut engine).expect("it ends");
+            pieces.stop(&mut engine);
         }
-        drop(engine);
-        world.exit();
-        world.restart(std::time::Duration::from_secs(60), Jump::None);
-        settings.budgets = None;
-        let mut engine = open(&settings, &seeds, &disk, &world);
+        pieces.end(engine, Duration::from_secs(60));
+        pieces.settings.budgets = None;
+        let mut engine = pieces.open();
         let after = engine.over_budget().expect("URLs wait");
         assert!(after.waiting > 0 && after.pass > 0, "{after:?}");
-        world.run(&mut engine).expect("it ends");
+        pieces.run(&mut engine);
         assert_eq!(engine.stop_reason(), Some(StopReason::Finished));
         assert!(engine.over_budget().is_none(), "they have gone");
-        assert_eq!(outcomes_of(&disk.read("crawl.log").expect("there is one")), all);
+        assert_eq!(outcomes_of(&pieces.log()), all);
     }
 }
 
@@ -78,19 +69,13 @@ fn what_waits_is_shown_and_survives() {
 #[test]
 fn budgets_without_urls_go() {
     let plan = plan().with(&["schedule.budget_max = 1_000", "schedule.budget_min = 1_000"]);
-    let (web, seeds, mut settings) = plan.parts();
-    let mut world = World::of_web(Arc::clone(&web), plan.world.clone());
-    let disk = MemoryDisk::new();
-    let mut engine = open(&settings, &seeds, &disk, &world);
-    let goes_on = &mut |view: &sted::study::sim::View<'_>| view.engine.counts().pages < 100;
-    world.run_until(&mut engine, Instant::FAR, goes_on).expect("it goes on");
+    let mut pieces = Pieces::of(&plan);
+    let mut engine = pieces.open();
+    pieces.run_until(&mut engine, |view| view.engine.counts().pages >= 100);
     let before = engine.over_budget().expect("domains have budgets");
     assert!(before.waiting == 0 && before.domains > 0, "{before:?}");
-    engine.stop(world.now(), StopReason::Interrupted);
-    world.run(&mut engine).expect("it ends");
-    drop(engine);
-    world.exit();
-    world.restart(std::time::Duration::from_secs(60), Jump::None);
-    settings.budgets = None;
-    assert!(open(&settings, &seeds, &disk, &world).over_budget().is_none());
+    pieces.stop(&mut engine);
+    pieces.end(engine, Duration::from_secs(60));
+    pieces.settings.budgets = None;
+    assert!(pieces.open().over_budget().is_none());
 }

@@ -1,17 +1,12 @@
 //! Outages of 10 seconds to 24 hours, of all hosts, of half of them, of one, and resolvers that
 //! give wrong answers: they cost time, and no URL.
 
-use super::stand::{Crawl, Plan, outcomes_of};
+use super::stand::{Crawl, Pieces, Plan, outcomes_of};
 use super::varied;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
-use sted::engine::Engine;
 use sted::engine::contract::StopReason;
-use sted::ground::stats::{Meter, still};
-use sted::study::sim::disk::MemoryDisk;
 use sted::study::sim::settings::{Affected, Away, Outage};
-use sted::study::sim::{Jump, World};
 
 const MINUTE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(3_600);
@@ -160,44 +155,28 @@ fn servers_that_were_given_up_come_back() {
     let undisturbed = pages(&plan(Vec::new()).run());
     for of in [Affected::One(5), Affected::Half] {
         let plan = plan(vec![outage(of, Away::Refuses, 24 * HOUR)]);
-        let (web, seeds, settings) = plan.parts();
-        let mut world = World::of_web(Arc::clone(&web), plan.world.clone());
-        let disk = MemoryDisk::new();
-        let open = |world: &World| {
-            let disk = Box::new(disk.clone());
-            Engine::open(settings.clone(), &seeds, disk, Meter::new(still), world.now())
-                .unwrap_or_else(|error| panic!("{error}"))
-        };
-        let mut engine = open(&world);
-        world.run(&mut engine).expect("it ends");
+        let mut pieces = Pieces::of(&plan);
+        let mut engine = pieces.open();
+        pieces.run(&mut engine);
         assert_eq!(engine.stop_reason(), Some(StopReason::Finished));
         let losses = engine.counts().losses.clone();
         assert!(engine.counts().servers_given_up() > 0 && losses.answered > 0 && losses.urls > 0);
         assert_eq!(losses.largest.values().map(|loss| loss.urls).sum::<u64>(), losses.urls);
-        drop(engine);
-        world.exit();
-        world.restart(30 * HOUR, Jump::None);
-        let mut engine = open(&world);
+        pieces.end(engine, 30 * HOUR);
+        let mut engine = pieces.open();
         engine.revive();
         let mut turns = 0;
-        let goes_on = &mut |_: &sted::study::sim::View<'_>| {
+        pieces.run_until(&mut engine, |_| {
             turns += 1;
-            turns < 12
-        };
-        world
-            .run_until(&mut engine, sted::ground::time::Instant::FAR, goes_on)
-            .expect("it goes on");
-        engine.stop(world.now(), StopReason::Interrupted);
-        world.run(&mut engine).expect("it ends");
-        drop(engine);
-        world.exit();
-        world.restart(MINUTE, Jump::None);
-        let mut engine = open(&world);
-        world.run(&mut engine).expect("it ends");
+            turns >= 12
+        });
+        pieces.stop(&mut engine);
+        pieces.end(engine, MINUTE);
+        let mut engine = pieces.open();
+        pieces.run(&mut engine);
         assert_eq!(engine.stop_reason(), Some(StopReason::Finished));
         let counts = engine.counts();
         assert_eq!((counts.servers_given_up(), counts.losses.urls), (0, 0), "{of:?}");
-        let log = disk.read("crawl.log").expect("there is one");
-        assert_eq!(pages_of(&log), undisturbed, "{of:?}");
+        assert_eq!(pages_of(&pieces.log()), undisturbed, "{of:?}");
     }
 }

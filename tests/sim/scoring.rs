@@ -1,20 +1,16 @@
 //! Pages that a program scores: their links wait for it, and no longer than they may.
 
-use super::stand::{Crawl, Plan, outcomes_of};
+use super::stand::{Crawl, Pieces, Plan, outcomes_of};
 use super::{Settings, mistakes, ms, none, varied};
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use std::time::Duration;
 use sted::engine::Engine;
-use sted::engine::contract::{ScoreFailure, ScoreId, Scored, StopReason};
+use sted::engine::contract::{ScoreFailure, ScoreId, Scored};
 use sted::engine::settings::Scoring;
-use sted::ground::stats::{Meter, still};
 use sted::ground::time::Instant;
 use sted::rating::Source;
 use sted::store::log;
-use sted::study::sim::disk::MemoryDisk;
 use sted::study::sim::settings::Scores;
-use sted::study::sim::{Jump, View, World};
 use sted::study::web::Budget;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -105,44 +101,21 @@ fn a_full_waiting_room_turns_pages_away() {
     assert!(full > 50 && crawl.counts.scored > 5, "{full}, {}", crawl.counts.scored);
 }
 
-/// A crawl that is run piece by piece.
-struct Pieces {
-    plan: Plan,
-    world: World,
-    disk: MemoryDisk,
-}
-
-impl Pieces {
-    fn new(plan: Plan) -> Self {
-        let (web, ..) = plan.parts();
-        let world = World::of_web(Arc::clone(&web), plan.world.clone());
-        Self { plan, world, disk: MemoryDisk::new() }
-    }
-
-    fn open(&self, timeout: Duration) -> Engine {
-        let (_, seeds, mut settings) = self.plan.parts();
-        settings.scoring = Some(Scoring { timeout, waiting_max: 1_000 });
-        let disk = Box::new(self.disk.clone());
-        Engine::open(settings, &seeds, disk, Meter::new(still), self.world.now())
-            .unwrap_or_else(|error| panic!("{error}"))
-    }
-
-    /// Runs the crawl until `until` is true, or to its end.
-    fn run(&mut self, engine: &mut Engine, until: impl Fn(&View<'_>) -> bool) {
-        let goes_on = &mut |view: &View<'_>| !until(view);
-        self.world.run_until(engine, Instant::FAR, goes_on).expect("it goes on");
-    }
+/// Opens a crawl whose links wait for a score for `timeout` at most.
+fn open(pieces: &mut Pieces, timeout: Duration) -> Engine {
+    pieces.settings.scoring = Some(Scoring { timeout, waiting_max: 1_000 });
+    pieces.open()
 }
 
 /// When the program is gone, pages no longer wait for it.
 #[test]
 fn without_the_program_nothing_waits() {
-    let mut pieces = Pieces::new(plan(Scores::default()));
-    let mut engine = pieces.open(1_000 * SECOND);
-    pieces.run(&mut engine, |view| view.engine.counts().scored > 50);
+    let mut pieces = Pieces::of(&plan(Scores::default()));
+    let mut engine = open(&mut pieces, 1_000 * SECOND);
+    pieces.run_until(&mut engine, |view| view.engine.counts().scored > 50);
     let gone = Scored::failed(ScoreId(u64::MAX), ScoreFailure::Gone);
     engine.scored(pieces.world.now(), gone);
-    pieces.run(&mut engine, |_| false);
+    pieces.run(&mut engine);
     assert!(engine.is_finished());
     let (counts, most) = (engine.counts(), 50 + 64);
     assert!(counts.cut["score-failed"] > 100 && counts.scored < most, "{}", counts.scored);
@@ -153,19 +126,16 @@ fn without_the_program_nothing_waits() {
 fn a_stop_gives_up_waiting() {
     let scores = Scores { never: 1.0, ..Scores::default() };
     let lines = ["state.keep = true", "connections.stop_timeout = \"1s\""];
-    let mut pieces = Pieces::new(plan(scores).with(&lines));
-    let mut engine = pieces.open(1_000 * SECOND);
-    pieces.run(&mut engine, |view| view.engine.status().scores_waiting > 0);
+    let mut pieces = Pieces::of(&plan(scores).with(&lines));
+    let mut engine = open(&mut pieces, 1_000 * SECOND);
+    pieces.run_until(&mut engine, |view| view.engine.status().scores_waiting > 0);
     let (asked, from) = (engine.status().scores_waiting, pieces.world.now().at);
-    engine.stop(pieces.world.now(), StopReason::Interrupted);
-    pieces.run(&mut engine, |_| false);
+    pieces.stop(&mut engine);
     assert!(engine.is_finished() && pieces.world.now().at.since(from) < 10 * SECOND);
     assert!(engine.counts().cut["score-stopped"] >= asked);
-    drop(engine);
-    pieces.world.exit();
-    pieces.world.restart(SECOND, Jump::None);
-    let mut engine = pieces.open(SECOND);
-    pieces.run(&mut engine, |_| false);
+    pieces.end(engine, SECOND);
+    let mut engine = open(&mut pieces, SECOND);
+    pieces.run(&mut engine);
     all_were_found(&pieces);
 }
 
@@ -175,22 +145,19 @@ fn a_stop_gives_up_waiting() {
 fn links_that_wait_survive_a_kill() {
     let scores = Scores { never: 1.0, ..Scores::default() };
     let lines = ["state.keep = true", "state.checkpoint_period = \"5s\""];
-    let mut pieces = Pieces::new(plan(scores).with(&lines));
-    let mut engine = pieces.open(1_000 * SECOND);
+    let mut pieces = Pieces::of(&plan(scores).with(&lines));
+    let mut engine = open(&mut pieces, 1_000 * SECOND);
     // All pages that are known wait: nothing else goes on.
-    pieces.run(&mut engine, |view| view.at >= Instant::ZERO + 30 * SECOND);
+    pieces.run_until(&mut engine, |view| view.at >= Instant::ZERO + 30 * SECOND);
     let waiting = engine.status().scores_waiting;
     assert!(waiting > 0 && engine.counts().checkpoints > 0, "{waiting}");
     let pages = engine.counts().pages;
-    drop(engine);
-    pieces.world.exit();
-    pieces.world.restart(SECOND, Jump::None);
-    let mut engine = pieces.open(SECOND);
+    pieces.end(engine, SECOND);
+    let mut engine = open(&mut pieces, SECOND);
     assert_eq!((engine.counts().pages, engine.status().scores_waiting), (pages, 0));
-    pieces.run(&mut engine, |_| false);
+    pieces.run(&mut engine);
     all_were_found(&pieces);
-    let log = pieces.disk.read("crawl.log").expect("a log");
-    let lines = String::from_utf8(log).expect("UTF-8");
+    let lines = String::from_utf8(pieces.log()).expect("UTF-8");
     let mut pages: Vec<_> = lines.lines().filter_map(|line| log::parse(line).ok()).collect();
     pages.retain(|page| page.status == 200 && !page.url.ends_with("/robots.txt"));
     let urls: BTreeSet<&str> = pages.iter().map(|page| page.url).collect();
@@ -199,7 +166,6 @@ fn links_that_wait_survive_a_kill() {
 
 /// The crawl has found what one without kills and stops finds.
 fn all_were_found(pieces: &Pieces) {
-    let log = pieces.disk.read("crawl.log").expect("a log");
     let whole = plan(Scores::default()).run();
-    assert_eq!(outcomes_of(&log), whole.outcomes());
+    assert_eq!(outcomes_of(&pieces.log()), whole.outcomes());
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use sted::commands::settings;
 use sted::conf::Conf;
 use sted::engine::Engine;
+use sted::engine::contract::StopReason;
 use sted::engine::counts::Counts;
 use sted::engine::settings::Settings;
 use sted::engine::status::{KnownPages, OverBudget};
@@ -16,7 +17,7 @@ use sted::ground::time::Instant;
 use sted::seeds;
 use sted::store::log;
 use sted::study::sim::settings::DiskFaults;
-use sted::study::sim::{self, Figures, Observation, View, World, disk::MemoryDisk};
+use sted::study::sim::{self, Figures, Jump, Observation, View, World, disk::MemoryDisk};
 use sted::study::web::{Ports, Web};
 
 /// The configuration of every crawl unless a test changes it: no delays.
@@ -220,14 +221,55 @@ pub fn outcomes_of(log: &[u8]) -> BTreeMap<String, String> {
     outcomes
 }
 
-/// Opens a crawl that keeps its state on this disk.
-pub fn open(
-    settings: &Settings,
-    seeds: &[seeds::Seed],
-    disk: &MemoryDisk,
-    world: &World,
-) -> Engine {
-    let disk = Box::new(disk.clone());
-    Engine::open(settings.clone(), seeds, disk, Meter::new(still), world.now())
-        .unwrap_or_else(|error| panic!("{error}"))
+/// A crawl that is run piece by piece, by one process after the other, on one disk.
+pub struct Pieces {
+    /// Those of the next process.
+    pub settings: Settings,
+    pub world: World,
+    pub disk: MemoryDisk,
+    seeds: Vec<seeds::Seed>,
+}
+
+impl Pieces {
+    pub fn of(plan: &Plan) -> Self {
+        let (web, seeds, settings) = plan.parts();
+        let world = World::of_web(web, plan.world.clone());
+        Self { settings, world, disk: MemoryDisk::new(), seeds }
+    }
+
+    /// Opens the crawl in a new process.
+    pub fn open(&self) -> Engine {
+        let (disk, meter) = (Box::new(self.disk.clone()), Meter::new(still));
+        Engine::open(self.settings.clone(), &self.seeds, disk, meter, self.world.now())
+            .unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// Runs the crawl until `until` is true, or to its end.
+    pub fn run_until(&mut self, engine: &mut Engine, mut until: impl FnMut(&View<'_>) -> bool) {
+        let goes_on = &mut |view: &View<'_>| !until(view);
+        self.world.run_until(engine, Instant::FAR, goes_on).expect("it goes on");
+    }
+
+    /// Runs the crawl to its end.
+    pub fn run(&mut self, engine: &mut Engine) {
+        self.world.run(engine).expect("it ends");
+    }
+
+    /// Stops the crawl as an operator does.
+    pub fn stop(&mut self, engine: &mut Engine) {
+        engine.stop(self.world.now(), StopReason::Interrupted);
+        self.run(engine);
+    }
+
+    /// Ends the process, whatever the crawl does. The next one may begin after `pause`.
+    pub fn end(&mut self, engine: Engine, pause: Duration) {
+        drop(engine);
+        self.world.exit();
+        self.world.restart(pause, Jump::None);
+    }
+
+    /// Returns the crawl log.
+    pub fn log(&self) -> Vec<u8> {
+        self.disk.read("crawl.log").expect("there is one")
+    }
 }
