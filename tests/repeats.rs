@@ -17,17 +17,6 @@ fn repeats() -> Repeats {
     Repeats::new(Settings::default(), Fingerprinter::new([1; 16]))
 }
 
-/// Notes a page, given its length as received and its text, as a crawl does.
-fn note(
-    repeats: &mut Repeats,
-    origin: &str,
-    target: &str,
-    (received_bytes, html): (usize, &[u8]),
-) -> Option<Change> {
-    let has_words = repeats.wants_words(origin, target, received_bytes);
-    repeats.note(origin, target, Likeness::of(received_bytes, html, has_words))
-}
-
 /// Returns the target that a page of documentation has at its server.
 fn target_of(path: &Path) -> String {
     let path = path.display().to_string();
@@ -37,7 +26,7 @@ fn target_of(path: &Path) -> String {
 }
 
 /// All pages of a directory come in a row, in the order of their names, which is where the next is
-/// most like the one before.
+/// most like the one before. The words of all are read, whatever lengths they are received with.
 #[test]
 fn documentation_does_not_repeat() {
     let (mut repeats, mut changes) = (repeats(), Vec::new());
@@ -46,7 +35,8 @@ fn documentation_does_not_repeat() {
     for path in &list {
         let body = fs::read(path).expect("it can be read");
         let target = target_of(path);
-        let change = note(&mut repeats, "http://docs.test", &target, (body.len(), &body));
+        let own = Likeness::of(body.len(), &body, true);
+        let change = repeats.note("http://docs.test", &target, own);
         changes.extend(change.map(|change| (target, change)));
     }
     println!("{} pages of documentation", list.len());
@@ -64,8 +54,8 @@ fn the_lab_does_not_repeat() {
         for page in 0..web.pages_of(host) {
             let place = Place { host, resource: Resource::Page(page) };
             let Answer::Reply(reply) = web.answer_at(place, Duration::ZERO) else { continue };
-            let page = (reply.body.len(), &reply.body[..]);
-            let change = note(&mut repeats, &web.host(host).name, &web.path(place), page);
+            let own = Likeness::of(reply.body.len(), &reply.body, true);
+            let change = repeats.note(&web.host(host).name, &web.path(place), own);
             assert_eq!(change, None, "{place:?}");
             count += 1;
         }
@@ -100,8 +90,10 @@ fn changes_of(kind: Hostile, pages: u32) -> Vec<(u32, Change)> {
         let steps = script(&web, place, play, 0, Terms::default());
         let [Step::Send(bytes)] = &steps[..] else { panic!("{steps:?}") };
         let head = bytes.windows(4).position(|end| end == b"\r\n\r\n").expect("a head");
-        let page = (bytes.len(), &bytes[head + 4..]);
-        let change = note(&mut repeats, &web.host(host).name, &web.path(place), page);
+        let (origin, target) = (&web.host(host).name, web.path(place));
+        let has_words = repeats.wants_words(origin, &target, bytes.len());
+        let own = Likeness::of(bytes.len(), &bytes[head + 4..], has_words);
+        let change = repeats.note(origin, &target, own);
         changes.extend(change.map(|change| (index + 1, change)));
     }
     changes

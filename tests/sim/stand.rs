@@ -226,7 +226,7 @@ pub struct Pieces {
     /// Those of the next process.
     pub settings: Settings,
     pub world: World,
-    pub disk: MemoryDisk,
+    disk: MemoryDisk,
     seeds: Vec<seeds::Seed>,
 }
 

@@ -28,8 +28,9 @@ impl Engine {
         let view = |text| UrlRef::from_canonical(text).expect("it was joined, or fetched");
         let (own, canonical) = (view(fetch.url.as_bytes()), view(canonical.as_bytes()));
         let at = fetch.item.distance();
-        let is_wanted = self.admission.scope().check_distance(canonical, at, &mut "").is_ok();
-        if own.origin() != canonical.origin() || !is_wanted {
+        if own.origin() != canonical.origin()
+            || self.admission.scope().check_distance(canonical, at, &mut "").is_err()
+        {
             return;
         }
         let mut scratch = Vec::new();
